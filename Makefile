@@ -1,0 +1,60 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-fast test-peers lint format docs bench clean
+
+demo: $(VENV)/core
+	$(BIN)/elute tour
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2
+
+test-fast: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/dev
+	$(BIN)/python -m benchmarks.formats
+
+test-peers: .venv-robomimic/ready
+	.venv-robomimic/bin/python -m pytest -m peers tests/peers
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+$(VENV)/docs: $(VENV)/core
+	$(PIP) --editable ".[docs]"
+	touch $@
+
+# robomimic's published release pins the past, so it lives apart and without its dependencies.
+.venv-robomimic/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-robomimic
+	.venv-robomimic/bin/python -m pip install --quiet --constraint constraints.txt --editable . pytest hypothesis tqdm termcolor six psutil
+	.venv-robomimic/bin/python -m pip install --quiet --no-deps robomimic==0.3.0
+	touch $@
+
+clean:
+	rm -rf $(VENV) .venv-robomimic site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,282 @@
+"""Files of demonstrations: which format a path is, reading, selecting, writing.
+
+    demos = load("lift.hdf5#better")
+    save(demos, "lift.npz")
+
+To add a format, write a module like `vild.py` and give it a line in `FORMATS`.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elute.columns import assign_roles, check_roles
+from elute.demos import d4rl, minari, npz, robomimic, vild
+from elute.demos.format import Format, ReadOptions
+from elute.demos.hdf5 import root_names
+from elute.demos.output import output
+from elute.errors import EluteError
+from elute.types import Demonstrations, DemoSource, chunks
+
+FORMATS: dict[str, Format] = {
+    "npz": npz,
+    "vild": vild,
+    "d4rl": d4rl,
+    "robomimic": robomimic,
+    "minari": minari,
+}
+
+Transform = Callable[[int, Demonstrations], Demonstrations]
+"""(number of the first row, rows) -> as many rows."""
+Progress = Callable[[int, int], None]
+"""(rows done, rows in all)"""
+
+
+def _silent(done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+def open_demos(
+    spec: str | Path,
+    *,
+    options: ReadOptions | None = None,
+    columns: str = "",
+    task: str = "",
+) -> DemoSource:
+    """Open a file, rows unread: `FILE`, `FILE#better`, `FILE#top=2`, `FILE#episodes=5,9`.
+
+    Args:
+        spec: a path, or `minari:ID` for a dataset in Minari's own folder.
+        options: what the file does not say about itself.
+        columns: roles of columns, `KEY=ROLE,KEY[3:7]=ROLE`.
+        task: name of the task, for provenance.
+
+    Raises:
+        EluteError: there is no such file, no format fits, or the selection is empty.
+    """
+    path, selection = split_spec(spec)
+    source = FORMATS[detect(path)].read(path, options or ReadOptions())
+    if columns or task:
+        source = _described(source, columns, task)
+    return _select(source, selection) if selection else source
+
+
+def load(
+    spec: str | Path,
+    *,
+    options: ReadOptions | None = None,
+    columns: str = "",
+    task: str = "",
+) -> Demonstrations:
+    """Read demonstrations into memory; arguments as for `open_demos`."""
+    source = open_demos(spec, options=options, columns=columns, task=task)
+    if isinstance(source, Demonstrations):  # mapped from its file: take it off the disk
+        arrays: dict[str, Any] = {
+            name: None if array is None else np.array(array)
+            for name in ("observations", "actions", "rewards", "next_observations")
+            for array in (getattr(source, name),)
+        }
+        extras = {name: np.array(array) for name, array in source.extras.items()}
+        return replace(source, **arrays, extras=extras)
+    return source.rows(0, source.episodes.n_rows)
+
+
+def save(
+    source: DemoSource,
+    path: str | Path,
+    *,
+    format: str = "",
+    transform: Transform | None = None,
+    strict: bool = False,
+    progress: Progress = _silent,
+) -> list[str]:
+    """Write demonstrations; in the format they came in, everything else in the file is kept.
+
+    Args:
+        source: an open file or demonstrations in memory.
+        path: where to; never one of the inputs.
+        format: name of the format; by default what the path's ending or the source says.
+        transform: applied to each chunk on the way.
+        strict: refuse if the format cannot hold everything.
+        progress: called after each chunk.
+
+    Returns:
+        What the format cannot hold, one sentence each.
+    """
+    path = Path(path)
+    name = format or guess_format(path, source.provenance.format)
+    inputs = [] if source.origin is None else [source.origin.path, Path(source.provenance.source)]
+    total = source.episodes.n_rows
+    with output(path, inputs=inputs) as temporary:
+        first = source.rows(0, 1)
+        sample = transform(0, first) if transform else first
+        described = _Described(source, sample, name)
+        writer = FORMATS[name].write(temporary, described, sample)
+        if strict and writer.losses:
+            raise EluteError(
+                f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
+                hint="leave out --strict to write it all the same",
+            )
+        in_file = writer.copied and not isinstance(source, Demonstrations)
+        for start, rows in chunks(source):
+            changed = transform(start, rows) if transform else rows
+            writer.put(start, changed, unchanged=rows if in_file else None)
+            progress(start + len(rows), total)
+        writer.finish()
+    return writer.losses
+
+
+class _Described:
+    """A source whose rows will look like a sample: its columns and its provenance."""
+
+    def __init__(self, source: DemoSource, sample: Demonstrations, format_name: str) -> None:
+        self.episodes, self.origin, self.rows = source.episodes, source.origin, source.rows
+        self.observation_columns = sample.observation_columns
+        self.action_columns = sample.action_columns
+        self.provenance = sample.provenance
+        before = source.provenance
+        if before.format not in ("", format_name):
+            self.provenance = self.provenance.then(
+                "convert", source=before.source, before=before.format, after=format_name
+            )
+
+
+def split_spec(spec: str | Path) -> tuple[Path, str]:
+    """The path and the selection of `FILE#selection`, `minari:ID#selection`."""
+    text = os.fspath(spec)
+    path, _, selection = (text, "", "") if Path(text).exists() else text.partition("#")
+    if path.startswith("minari:"):
+        root = os.environ.get("MINARI_DATASETS_PATH", "~/.minari/datasets")
+        return Path(root).expanduser() / path.removeprefix("minari:"), selection
+    return Path(path).expanduser(), selection
+
+
+def detect(path: Path) -> str:
+    """The name of the format of a file or folder.
+
+    Raises:
+        EluteError: nothing is there, it cannot be read, or no format fits.
+    """
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise EluteError(f"{path}: {error.strerror}") from error
+    if not exists:
+        raise EluteError(f"{path}: no such file or folder", hint=_near(path))
+    if not os.access(path, os.R_OK):
+        raise EluteError(f"{path}: not readable", hint="check its permissions")
+    for name, module in FORMATS.items():
+        if module.detect(path):
+            return name
+    known = "\n".join(f"  {name}: {module.ABOUT}" for name, module in FORMATS.items())
+    raise EluteError(f"{path}: {_nature(path)}", hint=f"elute reads\n{known}")
+
+
+def _nature(path: Path) -> str:
+    """What a path that fits no format is."""
+    if path.is_dir():
+        return "a folder, but no Minari dataset (data/metadata.json is missing)"
+    if path.stat().st_size == 0:
+        return "an empty file"
+    with path.open("rb") as file:
+        is_hdf5 = file.read(8) == b"\x89HDF\r\n\x1a\n"
+    if not is_hdf5:
+        return "neither HDF5 nor npz"
+    names = root_names(path)
+    if not names:
+        return "an HDF5 file that is empty, truncated or damaged"
+    return f"an HDF5 file of unknown layout; it holds {', '.join(names[:12])}"
+
+
+def _near(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist"
+    near = get_close_matches(path.name, os.listdir(folder), n=1)
+    return f"did you mean {folder / near[0]}?" if near else "check the path"
+
+
+def guess_format(path: Path, source_format: str) -> str:
+    """The format for an output path: by its ending, and the source's own where that fits."""
+    if source_format in FORMATS and path.suffix in FORMATS[source_format].SUFFIXES:
+        return source_format
+    fitting = [name for name, module in FORMATS.items() if path.suffix in module.SUFFIXES]
+    if len(fitting) != 1:
+        raise EluteError(
+            f"{path}: which format?", hint="say --to " + "|".join(fitting or list(FORMATS))
+        )
+    return fitting[0]
+
+
+def _described(source: DemoSource, columns: str, task: str) -> DemoSource:
+    check_roles(columns, (*source.observation_columns, *source.action_columns))
+    changes = {
+        "observation_columns": assign_roles(source.observation_columns, columns),
+        "action_columns": assign_roles(source.action_columns, columns),
+        "provenance": replace(source.provenance, task=task or source.provenance.task),
+    }
+    return replace(source, **changes)  # type: ignore[type-var] # both sources are dataclasses
+
+
+def _select(source: DemoSource, selection: str) -> DemoSource:
+    chosen = _chosen(source, selection)
+    if not chosen:
+        raise EluteError(f"{source.provenance.source}#{selection}: no episode is left")
+    picked: DemoSource = source.select(chosen)  # type: ignore[attr-defined] # both have it
+    provenance = picked.provenance.then("select", selection=selection, episodes=chosen)
+    return replace(picked, provenance=provenance)  # type: ignore[type-var]
+
+
+def _chosen(source: DemoSource, selection: str) -> list[int]:
+    kind, given, value = selection.partition("=")
+    n = len(source.episodes)
+    if kind == "episodes" and given:
+        return _numbers(value, n, selection)
+    if kind == "top" and given:
+        if not value.isdigit() or not 1 <= int(value) <= n:
+            raise EluteError(f"#{selection}: expected a number of episodes from 1 to {n}")
+        best = np.argsort(-returns(source), kind="stable")[: int(value)]
+        return sorted(best.tolist())
+    named = [a.get("filters", ()) for a in source.episodes.attributes]
+    known = sorted({str(key) for keys in named for key in keys})
+    if selection not in known:
+        hint = "filter keys here: " + (", ".join(known) or "none")
+        raise EluteError(
+            f"{source.provenance.source}: no selection {selection!r}",
+            hint=f"{hint}; or #top=N, #episodes=5,9, #episodes=0-4",
+        )
+    return [i for i, keys in enumerate(named) if selection in keys]
+
+
+def _numbers(text: str, n: int, selection: str) -> list[int]:
+    chosen: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise EluteError(f"#{selection}: cannot read {part!r}", hint="write 5,9 or 0-4")
+        chosen += range(int(first), int(last or first) + 1)
+    outside = [episode for episode in chosen if episode >= n]
+    if outside:
+        raise EluteError(f"#{selection}: episode {outside[0]} asked for; there are 0..{n - 1}")
+    return chosen
+
+
+def returns(source: DemoSource) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The return of each episode.
+
+    Raises:
+        EluteError: rewards are unknown.
+    """
+    totals = np.zeros(len(source.episodes))
+    for start, rows in chunks(source):
+        partial = rows.returns()
+        if partial is None:
+            raise EluteError(f"{source.provenance.source}: no rewards, so no returns")
+        first = source.episodes.of_row(start)
+        totals[first : first + len(partial)] += partial
+    return totals

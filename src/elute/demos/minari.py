@@ -1,0 +1,363 @@
+"""Minari datasets in HDF5 storage: a folder with `data/metadata.json` and `data/main_data.hdf5`.
+
+Every episode has T + 1 observations; the last one has no action and stays as recorded. Where
+nobody measured it, the one before is repeated and the episode is marked so. No environment and
+no Minari is needed to read or write.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from elute.columns import Column, blocks, columns
+from elute.demos import hdf5, hdf5_write, note
+from elute.demos.format import ReadOptions
+from elute.episodes import Array, Episodes, Origin, Provenance
+from elute.errors import EluteError
+from elute.types import Demonstrations, DemoSource
+
+NAME = "minari"
+ABOUT = "Minari dataset folder, HDF5 storage"
+SUFFIXES = ("",)
+
+_METADATA, _MAIN = "metadata.json", "main_data.hdf5"
+_VERSION = "0.5.3"  # of the storage layout written here
+_DISCRETE = ("Discrete", "MultiDiscrete", "MultiBinary")
+_ENDS: dict[str, hdf5.End] = {"terminations": "terminated", "truncations": "truncated"}
+_STANDARD = ("observations", "actions", "rewards", *_ENDS, "infos")
+
+
+def detect(path: Path) -> bool:
+    """Whether it is a dataset folder, its `data` folder or its main file."""
+    return _folder(path) is not None
+
+
+def _folder(path: Path) -> Path | None:
+    """The dataset folder of a path to it or into it."""
+    inside = path.parent if path.name == _MAIN else path
+    for folder in (inside, inside.parent if inside.name == "data" else inside):
+        if (folder / "data" / _METADATA).is_file():
+            return folder
+    return None
+
+
+def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
+    """Open a Minari dataset."""
+    folder = _folder(path)
+    if folder is None:
+        raise EluteError(f"{path}: no Minari dataset; expected data/{_METADATA} inside")
+    metadata = _read_metadata(folder)
+    main = folder / "data" / _MAIN
+    with hdf5.reading(main, NAME) as file:
+        groups = _episode_groups(file, main)
+        leaves = list(_leaves(_space(metadata, "observation_space", groups[0]["observations"])))
+        chosen = _chosen(leaves, options.keys, folder)
+        action_leaves = list(_leaves(_space(metadata, "action_space", groups[0]["actions"])))
+        actions = tuple(_inside("actions", key) for key, kind in action_leaves if kind)
+        if not actions:
+            raise EluteError(f"{folder}: no action that is numbers per step")
+        lengths = [hdf5.dataset(group, actions[0], main).shape[0] for group in groups]
+        infos = _infos(groups, lengths)
+        layout = hdf5.Layout(
+            groups=tuple(group.name for group in groups),
+            group_rows=tuple(lengths),
+            observations=tuple(_inside("observations", key) for key in chosen),
+            actions=actions,
+            rewards="rewards" if "rewards" in groups[0] else None,
+            extras={name: f"infos/{name}" for name, held in infos.items() if held},
+            extras_in="infos/",
+            final_row=True,
+            ends=_ENDS,
+        )
+        kinds = dict(leaves)
+        header = note.Header(
+            episodes=_episodes(groups, lengths, main),
+            observation_columns=_columns(groups[0], "observations", chosen, kinds, main),
+            action_columns=_columns(
+                groups[0], "actions", [key for key, kind in action_leaves if kind],
+                dict(action_leaves), main,
+            ),
+            provenance=Provenance(metadata={NAME: metadata}),
+        )  # fmt: skip
+        stored = metadata.pop(note.NAME, None)
+        carried = [f"observations/{key}" for key, _ in leaves if key not in chosen]
+        carried += [f"infos/{name}" for name, held in infos.items() if not held]
+        return hdf5.opened(
+            main,
+            NAME,
+            layout,
+            header,
+            note=note.decode(json.dumps(stored), str(folder)) if stored else None,
+            carried=carried,
+            source=folder,
+        )
+
+
+def _read_metadata(folder: Path) -> dict[str, Any]:
+    path = folder / "data" / _METADATA
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EluteError(f"{path}: cannot be read as JSON: {error}") from error
+    storage = metadata.get("data_format", "hdf5") if isinstance(metadata, dict) else None
+    if storage != "hdf5":
+        raise EluteError(
+            f"{folder}: data_format is {storage!r}; expected 'hdf5'",
+            hint="convert it with Minari to HDF5 storage first",
+        )
+    return dict(metadata)
+
+
+def _episode_groups(file: h5py.File, path: Path) -> list[h5py.Group]:
+    numbered = [(int(m.group(1)), n) for n in file if (m := re.fullmatch(r"episode_(\d+)", n))]
+    groups = [file[name] for _, name in sorted(numbered)]
+    for group in groups:
+        for name in ("observations", "actions"):
+            if name not in group:
+                raise EluteError(f"{path}: {group.name}/{name} is missing")
+    if not groups:
+        raise EluteError(f"{path}: no episodes; expected groups episode_0, episode_1, ...")
+    return groups
+
+
+def _space(metadata: dict[str, Any], name: str, stored: h5py.Group | h5py.Dataset) -> Any:  # noqa: ANN401
+    """The serialised space, or what the stored arrays suggest where the metadata has none."""
+    text = metadata.get(name)
+    if isinstance(text, str):
+        return json.loads(text)
+    if isinstance(stored, h5py.Group):
+        return {"type": "Dict", "subspaces": {k: _space({}, name, v) for k, v in stored.items()}}
+    return {"type": "Box", "shape": list(stored.shape[1:]), "dtype": str(stored.dtype)}
+
+
+def _leaves(space: dict[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """Each array of a space: (name inside, its kind; "" where elute cannot hold it)."""
+    inner = space.get("subspaces")
+    if isinstance(inner, dict):
+        for key, sub in inner.items():
+            yield from _leaves(sub, f"{at}/{key}".strip("/"))
+    elif isinstance(inner, list):
+        for i, sub in enumerate(inner):
+            yield from _leaves(sub, f"{at}/_index_{i}".strip("/"))
+    elif space["type"] == "Box" and len(space["shape"]) <= 1:
+        yield at, "Box"
+    else:
+        yield at, space["type"] if space["type"] in _DISCRETE else ""
+
+
+def _inside(folder: str, key: str) -> str:
+    return f"{folder}/{key}" if key else folder
+
+
+def _chosen(leaves: list[tuple[str, str]], asked: Sequence[str], folder: Path) -> list[str]:
+    held = [key for key, kind in leaves if kind]
+    for key in asked:
+        if key not in held:
+            raise EluteError(
+                f"{folder}: no observation {key!r}", hint="there are " + ", ".join(held)
+            )
+    if not held:
+        raise EluteError(f"{folder}: observations are only images or text; elute needs numbers")
+    return list(asked) or held
+
+
+def _columns(
+    group: h5py.Group, folder: str, keys: Sequence[str], kinds: dict[str, str], path: Path
+) -> tuple[Column, ...]:
+    made: list[Column] = []
+    for key in keys:
+        array = hdf5.dataset(group, _inside(folder, key), path)
+        width = array.shape[1] if array.ndim == 2 else 1
+        name = key or folder.removesuffix("s")
+        made += columns(name, width, discrete=kinds[key] in _DISCRETE)
+    return tuple(made)
+
+
+def _infos(groups: Sequence[h5py.Group], lengths: Sequence[int]) -> dict[str, bool]:
+    """Names below `infos` -> whether elute can hold them: numbers, T + 1 rows, in every episode."""
+    found: dict[str, bool] = {}
+    if isinstance(groups[0].get("infos"), h5py.Group):
+        for name, _ in hdf5.row_arrays(groups[0]["infos"], lengths[0]).items():
+            arrays = [group.get(f"infos/{name}") for group in groups]
+            found[name] = all(
+                isinstance(a, h5py.Dataset) and a.dtype.kind in "fiub" and a.ndim <= 2
+                and a.shape[0] == rows + 1
+                for a, rows in zip(arrays, lengths, strict=True)
+            )  # fmt: skip
+    return found
+
+
+def _episodes(groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path) -> Episodes:
+    last = {name: [bool(hdf5.dataset(g, name, path)[-1]) for g in groups] for name in _ENDS}
+    attributes = [
+        {name: note.jsonable(v) if not isinstance(v, str) else v for name, v in g.attrs.items()}
+        for g in groups
+    ]
+    return Episodes.of(lengths, last["terminations"], last["truncations"], attributes=attributes)
+
+
+def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.Hdf5Writer:
+    """Start a Minari dataset: a copy of the source's, or a fresh one."""
+    origin = hdf5_write.container(source, NAME)
+    losses = hdf5_write.container_losses(source, origin)
+    repeated = sample.next_observations is None
+    (path / "data").mkdir(parents=True)
+    if origin is not None:
+        metadata = _read_metadata(origin.path.parent.parent)
+        file = _copy(path / "data", origin)
+    else:
+        losses += hdf5_write.filler_losses(sample)
+        if repeated:
+            losses.append("the observation after the last action is unknown: repeated, so marked")
+        metadata = _described(source, sample)
+        file = _fresh(path / "data" / _MAIN, source, sample, metadata)
+    layout = hdf5.Layout(
+        groups=tuple(f"/episode_{i}" for i in range(len(source.episodes))),
+        group_rows=tuple(source.episodes.lengths.tolist()),
+        observations=_arrays(file, "observations", source.observation_columns),
+        actions=_arrays(file, "actions", source.action_columns),
+        rewards="rewards",
+        extras_in="infos/",
+        final_row=True,
+        ends=_ENDS,
+    )
+    absent = [] if sample.rewards is not None else ["rewards"]
+    noted = note.encode(source, attributes=False, absent=absent, final_repeated=repeated)
+    metadata |= {
+        "total_episodes": len(source.episodes),
+        "total_steps": source.episodes.n_rows,
+        note.NAME: json.loads(noted),
+    }
+
+    def describe() -> None:
+        metadata["dataset_size"] = round((path / "data" / _MAIN).stat().st_size / 1e6, 1)
+        metadata["dataset_id"] = dataset_id(path.name)
+        (path / "data" / _METADATA).write_text(json.dumps(metadata), encoding="utf-8")
+
+    writer = hdf5_write.Hdf5Writer(
+        file, layout, source.episodes, losses, copied=origin is not None, then=describe
+    )
+    writer.put_ends()
+    return writer
+
+
+def dataset_id(name: str) -> str:
+    """The id of a dataset in a folder of this name: Minari wants NAME-vN."""
+    name = re.sub(r"^\.(.*)\.\d+\.partial$", r"\1", name)  # while it has a temporary name
+    name = re.sub(r"[^-\w]", "_", name)
+    return name if re.search(r"-v\d+$", name) else f"{name}-v0"
+
+
+def _arrays(file: h5py.File, folder: str, of: Sequence[Column]) -> tuple[str, ...]:
+    """Names of the arrays that hold these columns."""
+    if isinstance(file[f"episode_0/{folder}"], h5py.Dataset):
+        return (folder,)
+    return tuple(f"{folder}/{block.key}" for block in blocks(of))
+
+
+def _copy(folder: Path, origin: Origin) -> h5py.File:
+    for item in origin.path.parent.iterdir():  # whatever else lies there comes along
+        if item.is_file() and item.name not in (_MAIN, _METADATA):
+            shutil.copyfile(item, folder / item.name)
+    with h5py.File(origin.path, "r") as source:
+        groups = _episode_groups(source, origin.path)
+        rows = [(group.name, group["rewards"].shape[0]) for group in groups]
+        if not hdf5_write.is_whole(origin, sum(n for _, n in rows)):
+            target = h5py.File(folder / _MAIN, "w", track_order=True)
+            names = [f"episode_{i}" for i in range(len(origin.pieces))]
+            pieces = list(zip(names, origin.pieces, strict=True))
+            hdf5_write.group_copies(source, target, rows, pieces)
+            for i, (name, piece) in enumerate(pieces):
+                target[name].attrs["id"] = i
+                target[name].attrs["total_steps"] = piece.length
+            return target
+    shutil.copyfile(origin.path, folder / _MAIN)
+    return h5py.File(folder / _MAIN, "r+")
+
+
+def _described(source: DemoSource, sample: Demonstrations) -> dict[str, Any]:
+    """Metadata of a fresh dataset; what an earlier Minari dataset said is kept if it fits."""
+    known = dict(source.provenance.metadata.get(NAME, {}))
+    built = {
+        "observation_space": _built_space(source.observation_columns, sample.observations),
+        "action_space": _built_space(source.action_columns, sample.actions),
+    }
+    for name, space in built.items():
+        old = json.loads(known[name]) if isinstance(known.get(name), str) else None
+        if old is None or _widths(old) != _widths(space):
+            known[name] = json.dumps(space)
+    return {"data_format": "hdf5", "minari_version": _VERSION, **known}
+
+
+def _built_space(of: Sequence[Column], like: Array) -> dict[str, Any]:
+    def box(width: int) -> dict[str, Any]:
+        if like.dtype.kind == "f":
+            low, high = float("-inf"), float("inf")
+        elif like.dtype.kind == "b":
+            low, high = 0, 1
+        else:
+            low, high = int(np.iinfo(like.dtype).min), int(np.iinfo(like.dtype).max)
+        kind = {"type": "Box", "dtype": str(like.dtype), "shape": [width]}
+        return {**kind, "low": [low] * width, "high": [high] * width}
+
+    parts = blocks(of)
+    if len(parts) == 1 or len({part.key for part in parts}) < len(parts):
+        return box(like.shape[1])
+    return {"type": "Dict", "subspaces": {part.key: box(part.size) for part in parts}}
+
+
+def _widths(space: dict[str, Any]) -> list[tuple[str, int]] | None:
+    """Name and width of each array of a space; nothing if elute cannot hold all of it."""
+    inner = space.get("subspaces")
+    if isinstance(inner, dict):
+        widths: list[tuple[str, int]] = []
+        for key, sub in inner.items():
+            deeper = _widths(sub)
+            if deeper is None:
+                return None
+            widths += [(f"{key}/{name}".strip("/"), width) for name, width in deeper]
+        return widths
+    if space["type"] == "Discrete":
+        return [("", 1)]
+    if space["type"] == "Box" and len(space["shape"]) == 1:
+        return [("", space["shape"][0])]
+    return None
+
+
+def _fresh(
+    path: Path, source: DemoSource, sample: Demonstrations, metadata: dict[str, Any]
+) -> h5py.File:
+    file = h5py.File(path, "w", track_order=True, libver="v108")
+    kind = "float64" if sample.rewards is None else sample.rewards.dtype
+    for i, rows in enumerate(source.episodes.lengths.tolist()):
+        group = file.create_group(f"episode_{i}", track_order=True)
+        for name, value in source.episodes.attributes[i].items():
+            if isinstance(value, str | int | float):
+                group.attrs[name] = value
+        group.attrs.update({"id": i, "total_steps": rows})
+        spaces = {
+            "observations": ("observation_space", rows + 1, sample.observations.dtype),
+            "actions": ("action_space", rows, sample.actions.dtype),
+        }
+        for folder, (space, length, dtype) in spaces.items():
+            for key, shape in _shapes(json.loads(metadata[space])):
+                _create(group, _inside(folder, key), (length, *shape), dtype)
+        _create(group, "rewards", (rows,), kind)
+        for name in _ENDS:
+            _create(group, name, (rows,), bool)
+    return file
+
+
+def _shapes(space: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+    flat = space["type"] == "Discrete"  # Minari stores these as one number per step
+    return [(key, () if flat else (width,)) for key, width in _widths(space) or []]
+
+
+def _create(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any) -> None:  # noqa: ANN401
+    group.create_dataset(name, shape, dtype, chunks=True, maxshape=(None, *shape[1:]))

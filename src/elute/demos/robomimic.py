@@ -1,0 +1,274 @@
+"""robomimic HDF5: one group per demonstration below `/data`, filter keys below `/mask`.
+
+Observations are several named arrays; the low-dimensional ones that are chosen are concatenated,
+the others stay beside as extra columns, images stay in the file. `dones` may mark success on any
+row, so it is no boundary. Filter keys (better, okay, worse, ...) become `#better` selections.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from elute.columns import Column, blocks
+from elute.demos import hdf5, hdf5_write, note
+from elute.demos.format import ReadOptions
+from elute.episodes import Episodes, Origin, Provenance
+from elute.errors import EluteError
+from elute.types import Demonstrations, DemoSource
+
+NAME = "robomimic"
+ABOUT = "robomimic HDF5 (data/demo_N, filter keys in mask/)"
+SUFFIXES = (".hdf5", ".h5")
+
+_USUAL = re.compile(r"robot\d+_(eef_pos|eef_quat|gripper_qpos)|object")
+"""What robomimic's own low-dimensional configurations observe."""
+_GYM = 2  # robomimic's code for an environment of Gym
+
+
+def detect(path: Path) -> bool:
+    """Whether there is a `/data` group."""
+    return "data" in hdf5.root_names(path)
+
+
+def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
+    """Open a robomimic file."""
+    with hdf5.reading(path, NAME) as file:
+        names = _demo_names(file, path)
+        groups = [file[f"data/{name}"] for name in names]
+        lengths = [hdf5.dataset(group, "actions", path).shape[0] for group in groups]
+        keys = _chosen(groups[0], options.keys, path)
+        layout, carried = _scan(groups, lengths, keys)
+        header = note.Header(
+            episodes=_episodes(file, names, lengths),
+            observation_columns=hdf5.array_columns(groups[0], layout.observations, keys, path),
+            action_columns=hdf5.array_columns(groups[0], ("actions",), ("action",), path),
+            provenance=Provenance(metadata={NAME: _attributes(file["data"])}),
+        )
+        return hdf5.opened(
+            path, NAME, layout, header, note=hdf5.read_note(file, path), carried=carried
+        )
+
+
+def _demo_names(file: h5py.File, path: Path) -> list[str]:
+    data = file["data"]
+    if not isinstance(data, h5py.Group):
+        raise EluteError(f"{path}: /data is no group; expected /data/demo_0, /data/demo_1, ...")
+    named = {name: re.fullmatch(r"\D*(\d+)", name) for name in data}
+    found = [name for name, match in named.items() if match and isinstance(data[name], h5py.Group)]
+    if not found:
+        raise EluteError(f"{path}: /data holds no demonstrations; expected demo_0, demo_1, ...")
+    return sorted(found, key=lambda name: int(re.sub(r"\D", "", name)))  # HDF5 sorts 10 before 2
+
+
+def _chosen(group: h5py.Group, asked: Sequence[str], path: Path) -> list[str]:
+    observations = group.get("obs")
+    if not isinstance(observations, h5py.Group) or not len(observations):
+        raise EluteError(
+            f"{path}: {group.name} has no observations (obs/)",
+            hint="this may be a raw recording: extract observations with robomimic's "
+            "dataset_states_to_obs.py first",
+        )
+    low = [
+        name
+        for name, item in observations.items()
+        if isinstance(item, h5py.Dataset) and item.ndim in (1, 2) and item.dtype.kind in "fiub"
+    ]
+    for name in asked:
+        if name not in low:
+            raise EluteError(
+                f"{path}: no low-dimensional observation {name!r}",
+                hint="there are " + ", ".join(low),
+            )
+    chosen = list(asked) or [name for name in low if _USUAL.fullmatch(name)] or low
+    if not chosen:
+        raise EluteError(
+            f"{path}: {group.name}/obs holds only images; elute needs numbers per step"
+        )
+    return chosen
+
+
+def _scan(
+    groups: Sequence[h5py.Group], lengths: Sequence[int], keys: Sequence[str]
+) -> tuple[hdf5.Layout, list[str]]:
+    following = tuple(f"next_obs/{key}" for key in keys)
+    if not all(name in groups[0] for name in following):
+        following = ()
+    observations = tuple(f"obs/{key}" for key in keys)
+    used = {*observations, *following, "actions", "rewards"}
+    others = hdf5.row_arrays(groups[0], lengths[0], skip=tuple(used))
+    held = [n for n, fits in others.items() if fits and all(n in group for group in groups)]
+    layout = hdf5.Layout(
+        groups=tuple(group.name for group in groups),
+        group_rows=tuple(lengths),
+        observations=observations,
+        actions=("actions",),
+        rewards="rewards" if "rewards" in groups[0] else None,
+        next_observations=following,
+        extras={name: name for name in held},
+    )
+    return layout, [name for name in others if name not in held]
+
+
+def _episodes(file: h5py.File, names: Sequence[str], lengths: Sequence[int]) -> Episodes:
+    filters: dict[str, list[str]] = {name: [] for name in names}
+    for key, members in file.get("mask", {}).items():
+        for member in members[:]:
+            text = member.decode() if isinstance(member, bytes) else str(member)
+            if text in filters:
+                filters[text].append(key)
+    done = np.array([_last_done(file["data"][name]) for name in names])
+    return Episodes.of(
+        lengths,
+        done,
+        ~done,
+        inferred=True,
+        attributes=[
+            {"name": name, "filters": filters[name], **_attributes(file["data"][name])}
+            for name in names
+        ],
+    )
+
+
+def _last_done(group: h5py.Group) -> bool:
+    done = group.get("dones")
+    return isinstance(done, h5py.Dataset) and bool(done.size) and bool(np.ravel(done[-1])[0])
+
+
+def _attributes(item: h5py.Group) -> dict[str, Any]:
+    counts = ("num_samples", "total")
+    return {k: note.jsonable(v) if not isinstance(v, str) else v
+            for k, v in item.attrs.items() if k not in counts}  # fmt: skip
+
+
+def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.Hdf5Writer:
+    """Start a robomimic file: a copy of the source's, or a fresh one."""
+    origin = hdf5_write.container(source, NAME)
+    losses = hdf5_write.container_losses(source, origin)
+    if origin is not None:
+        file, names = _copy(path, origin)
+        keys = [block.key for block in blocks(source.observation_columns)]
+    else:
+        losses += hdf5_write.filler_losses(sample)
+        names = _new_names(source.episodes)
+        keys = _observation_names(source.observation_columns)
+        file = _fresh(path, names, keys, source, sample)
+    layout = hdf5.Layout(
+        groups=tuple(f"/data/{name}" for name in names),
+        group_rows=tuple(source.episodes.lengths.tolist()),
+        observations=tuple(f"obs/{key}" for key in keys),
+        actions=("actions",),
+        rewards="rewards" if "rewards" in file[f"data/{names[0]}"] else None,
+        next_observations=tuple(
+            f"next_obs/{key}" for key in keys if f"data/{names[0]}/next_obs/{key}" in file
+        ),
+    )
+    absent = [] if sample.rewards is not None else ["rewards"]
+    if origin is None and "dones" not in sample.extras:
+        absent.append("dones")
+    hdf5_write.write_note(file, note.encode(source, attributes=origin is None, absent=absent))
+    return hdf5_write.Hdf5Writer(file, layout, source.episodes, losses, copied=origin is not None)
+
+
+def _copy(path: Path, origin: Origin) -> tuple[h5py.File, list[str]]:
+    with h5py.File(origin.path, "r") as source:
+        old = _demo_names(source, origin.path)
+        rows = [source[f"data/{name}/actions"].shape[0] for name in old]
+        if not hdf5_write.is_whole(origin, sum(rows)):
+            return _copy_pieces(path, origin, source, list(zip(old, rows, strict=True)))
+    shutil.copyfile(origin.path, path)
+    return h5py.File(path, "r+"), old
+
+
+def _copy_pieces(
+    path: Path, origin: Origin, source: h5py.File, demos: list[tuple[str, int]]
+) -> tuple[h5py.File, list[str]]:
+    stops = np.cumsum([rows for _, rows in demos])
+    owners = [int(np.searchsorted(stops, p.start, side="right")) for p in origin.pieces]
+    names = [demos[owner][0] for owner in owners]
+    if len(set(names)) < len(names):  # an episode was split: its parts need names of their own
+        names = [f"demo_{i}" for i in range(len(names))]
+    target = h5py.File(path, "w", track_order=True, libver="v108")
+    target.attrs.update(source.attrs)
+    for name in source:
+        if name not in ("data", "mask", note.NAME):
+            source.copy(name, target)
+    data = target.create_group("data", track_order=True)
+    data.attrs.update(source["data"].attrs)
+    data.attrs["total"] = sum(piece.length for piece in origin.pieces)
+    groups = [(f"data/{name}", rows) for name, rows in demos]
+    hdf5_write.group_copies(source, data, groups, list(zip(names, origin.pieces, strict=True)))
+    for name, piece in zip(names, origin.pieces, strict=True):
+        data[name].attrs["num_samples"] = piece.length
+    for key, members in source.get("mask", {}).items():
+        kept = {m.decode() if isinstance(m, bytes) else str(m) for m in members[:]}
+        new = [name for name, owner in zip(names, owners, strict=True) if demos[owner][0] in kept]
+        target[f"mask/{key}"] = np.array(new, dtype="S")
+    return target, names
+
+
+def _new_names(episodes: Episodes) -> list[str]:
+    given = [str(attributes.get("name", "")) for attributes in episodes.attributes]
+    usable = all(re.fullmatch(r"demo_\d+", name) for name in given) and len(set(given)) == len(
+        given
+    )
+    return given if usable else [f"demo_{i}" for i in range(len(episodes))]
+
+
+def _observation_names(columns: Sequence[Column]) -> list[str]:
+    keys = [block.key.replace("/", "_") for block in blocks(columns)]
+    return keys if len(set(keys)) == len(keys) and keys != ["observation"] else ["flat"]
+
+
+def _fresh(
+    path: Path, names: list[str], keys: list[str], source: DemoSource, sample: Demonstrations
+) -> h5py.File:
+    file = h5py.File(path, "w", track_order=True, libver="v108")
+    data = file.create_group("data", track_order=True)
+    data.attrs["total"] = source.episodes.n_rows
+    metadata = dict(source.provenance.metadata.get(NAME, {}))
+    default = {"env_name": source.provenance.task or "unknown", "type": _GYM, "env_kwargs": {}}
+    metadata.setdefault("env_args", json.dumps(default))
+    _put_attributes(data, metadata)
+    for i, name in enumerate(names):
+        group = data.create_group(name, track_order=True)
+        _put_attributes(group, source.episodes.attributes[i])
+        _create_arrays(group, int(source.episodes.lengths[i]), keys, source, sample)
+    filters: dict[str, list[str]] = {}
+    for name, attributes in zip(names, source.episodes.attributes, strict=True):
+        for key in attributes.get("filters", ()):
+            filters.setdefault(str(key), []).append(name)
+    for key, members in filters.items():
+        file[f"mask/{key}"] = np.array(members, dtype="S")
+    return file
+
+
+def _create_arrays(
+    group: h5py.Group, rows: int, keys: list[str], source: DemoSource, sample: Demonstrations
+) -> None:
+    group.attrs["num_samples"] = rows
+    group.create_dataset("actions", (rows, sample.actions.shape[1]), sample.actions.dtype)
+    widths = [block.size for block in blocks(source.observation_columns)]
+    if keys == ["flat"]:
+        widths = [sample.observations.shape[1]]
+    folders = {"obs": sample.observations, "next_obs": sample.next_observations}
+    for folder, like in folders.items():
+        for key, width in zip(keys, widths, strict=True):
+            if like is not None:
+                group.create_dataset(f"{folder}/{key}", (rows, width), like.dtype)
+    kind = "float64" if sample.rewards is None else sample.rewards.dtype
+    group.create_dataset("rewards", (rows,), kind)
+    if "dones" not in sample.extras:
+        group["dones"] = (np.arange(rows) == rows - 1).astype("int64")
+
+
+def _put_attributes(group: h5py.Group, attributes: Mapping[str, Any]) -> None:
+    """What an HDF5 attribute can hold; elute's note holds everything."""
+    for name, value in attributes.items():
+        if isinstance(value, str | int | float) and name != "name":
+            group.attrs[name] = value
