@@ -31,13 +31,15 @@ def gaussian(actions: Array, level: float, rng: np.random.Generator) -> Array:
 
 def uniform(actions: Array, level: float, rng: np.random.Generator) -> Array:
     """Uniform noise of standard deviation `level`, so half as wide as sqrt(3) times it."""
-    return actions + level * np.sqrt(3.0) * rng.uniform(-1.0, 1.0, actions.shape)
+    noisy: Array = actions + level * np.sqrt(3.0) * rng.uniform(-1.0, 1.0, actions.shape)
+    return noisy
 
 
 def salt_pepper(actions: Array, level: float, rng: np.random.Generator) -> Array:
     """Each entry is replaced with probability `level` by -1 or 1, equally likely."""
     hit = rng.random(actions.shape) < level
-    return np.where(hit, rng.choice([-1.0, 1.0], actions.shape), actions)
+    noisy: Array = np.where(hit, rng.choice([-1.0, 1.0], actions.shape), actions)
+    return noisy
 
 
 _NOISES: dict[Noise, Callable[[Array, float, np.random.Generator], Array]] = {

@@ -42,7 +42,8 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
         names = _demo_names(file, path)
         groups = [file[f"data/{name}"] for name in names]
         lengths = [hdf5.dataset(group, "actions", path).shape[0] for group in groups]
-        keys = _chosen(groups[0], options.keys, path)
+        noted = hdf5.read_note(file, path)
+        keys = _chosen(groups[0], options.keys or _noted_keys(groups[0], noted), path)
         layout, carried = _scan(groups, lengths, keys)
         header = note.Header(
             episodes=_episodes(file, names, lengths),
@@ -50,9 +51,7 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
             action_columns=hdf5.array_columns(groups[0], ("actions",), ("action",), path),
             provenance=Provenance(metadata={NAME: _attributes(file["data"])}),
         )
-        return hdf5.opened(
-            path, NAME, layout, header, note=hdf5.read_note(file, path), carried=carried
-        )
+        return hdf5.opened(path, NAME, layout, header, note=noted, carried=carried)
 
 
 def _demo_names(file: h5py.File, path: Path) -> list[str]:
@@ -64,6 +63,12 @@ def _demo_names(file: h5py.File, path: Path) -> list[str]:
     if not found:
         raise EluteError(f"{path}: /data holds no demonstrations; expected demo_0, demo_1, ...")
     return sorted(found, key=lambda name: int(re.sub(r"\D", "", name)))  # HDF5 sorts 10 before 2
+
+
+def _noted_keys(group: h5py.Group, noted: note.Note | None) -> list[str]:
+    """The keys that elute wrote, in its order: HDF5 lists names by the alphabet."""
+    keys = [_stored_key(block.key) for block in noted.observation_columns] if noted else []
+    return keys if all(f"obs/{key}" in group for key in keys) else []
 
 
 def _chosen(group: h5py.Group, asked: Sequence[str], path: Path) -> list[str]:
@@ -220,8 +225,12 @@ def _new_names(episodes: Episodes) -> list[str]:
     return given if usable else [f"demo_{i}" for i in range(len(episodes))]
 
 
+def _stored_key(key: str) -> str:
+    return key.replace("/", "_")  # robomimic looks for arrays, not for deeper groups
+
+
 def _observation_names(columns: Sequence[Column]) -> list[str]:
-    keys = [block.key.replace("/", "_") for block in blocks(columns)]
+    keys = [_stored_key(block.key) for block in blocks(columns)]
     return keys if len(set(keys)) == len(keys) and keys != ["observation"] else ["flat"]
 
 

@@ -1,0 +1,5 @@
+"""`python -m elute`."""
+
+from elute.cli.main import main
+
+main()

@@ -1,0 +1,289 @@
+"""`elute demos`: look at, check, convert and spoil demonstrations."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elute.cli.show import complete_path, print_json, progress, say, say_losses
+from elute.errors import EluteError
+
+if TYPE_CHECKING:
+    from elute.demos.audit.alignment import Replay
+    from elute.demos.audit.audit import Audit
+    from elute.demos.audit.summary import Bounds
+    from elute.types import DemoSource
+
+app = typer.Typer(help="Look at, check, convert and spoil demonstrations.", no_args_is_help=True)
+
+
+class FormatName(StrEnum):
+    """Formats that can be written."""
+
+    npz = "npz"
+    vild = "vild"
+    d4rl = "d4rl"
+    robomimic = "robomimic"
+    minari = "minari"
+
+
+class NoiseName(StrEnum):
+    """Ways to spoil actions."""
+
+    gaussian = "gaussian"
+    uniform = "uniform"
+    salt_pepper = "salt-pepper"
+
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A file or dataset folder; FILE#better (filter key), FILE#top=2 (by return), "
+        "FILE#episodes=5,9 or minari:ID.",
+        autocompletion=complete_path,
+    ),
+]
+Out = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Where to write.", autocompletion=complete_path)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse to write if the format cannot hold everything.")
+]
+To = Annotated[FormatName | None, typer.Option("--to", help="Format; by default the input's.")]
+Keys = Annotated[
+    str,
+    typer.Option("--keys", help="Observation arrays to use, comma-separated (robomimic, Minari)."),
+]
+Columns = Annotated[
+    str,
+    typer.Option(
+        "--columns",
+        help="Roles of columns: KEY=ROLE,KEY[3:7]=ROLE with continuous, discrete, quaternion or "
+        "constant.",
+    ),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option("--horizon", min=1, help="Time limit, where the format does not mark time-outs."),
+]
+TaskName = Annotated[str, typer.Option("--task", help="Task the data is of, e.g. halfcheetah.")]
+
+
+def _open(file: str, keys: str, columns: str, horizon: int | None, task: str = "") -> "DemoSource":
+    from elute.demos.files import open_demos
+    from elute.demos.format import ReadOptions
+
+    chosen = tuple(key.strip() for key in keys.split(",") if key.strip())
+    return open_demos(file, options=ReadOptions(chosen, horizon), columns=columns, task=task)
+
+
+@app.command()
+def info(
+    file: File,
+    keys: Keys = "",
+    columns: Columns = "",
+    horizon: Horizon = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is in a file: rows, episodes, columns, where it comes from."""
+    from elute.cli import tables
+
+    source = _open(file, keys, columns, horizon)
+    with progress("reading") as update:
+        facts = tables.facts(source, update)
+    if as_json:
+        print_json(facts)
+    else:
+        tables.show_facts(facts)
+
+
+@app.command()
+def audit(
+    file: File,
+    optimal: Annotated[
+        str,
+        typer.Option(
+            help="Good demonstrations it will be used with: audited too, and compared.",
+            autocompletion=complete_path,
+        ),
+    ] = "",
+    task: TaskName = "",
+    bounds: Annotated[
+        str, typer.Option(help="Bounds of the actions, LO,HI.", metavar="LO,HI")
+    ] = "",
+    fix: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write a repaired copy.", autocompletion=complete_path),
+    ] = None,
+    clip: Annotated[bool, typer.Option("--clip", help="With --fix: clip actions too.")] = False,
+    keys: Keys = "",
+    columns: Columns = "",
+    horizon: Horizon = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Warnings count as errors; --fix refuses to lose anything."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Look for what is wrong with demonstrations before anything is trained on them.
+
+    Exits with 1 if there is an error that --fix did not repair.
+    """
+    from elute.cli import tables
+    from elute.demos.audit.audit import audit as run
+
+    if clip and fix is None:
+        raise EluteError("--clip goes with --fix OUT", hint="nothing is changed in place")
+    limits, horizon, replay = _task_facts(task, bounds, horizon)
+    source = _open(file, keys, columns, horizon, task)
+    good = _open(optimal, keys, columns, horizon, task) if optimal else None
+    for data in filter(None, (source, good)):
+        _check_task(task, data)
+    with progress("auditing") as update:
+        found = run(
+            source, optimal=good, bounds=limits, horizon=horizon, replay=replay, progress=update
+        )
+    report: dict[str, Any] = found.to_json()
+    repairs = _fix(source, found, fix, limits if clip else None, clip, strict) if fix else []
+    if fix:
+        report["fixed"] = {"file": str(fix), "repairs": repairs}
+    if as_json:
+        print_json(report)
+    else:
+        tables.show_audit(found)
+        if fix:
+            say(f"wrote {fix}: " + (", ".join(repairs) or "nothing to repair, a plain copy"))
+    failing = found.findings if strict else found.errors
+    left = [f for f in failing if f.severity != "note" and f.repair not in repairs]
+    raise typer.Exit(1 if left else 0)
+
+
+def _task_facts(
+    task: str, bounds: str, horizon: int | None
+) -> tuple["Bounds | None", int | None, "Replay | None"]:
+    import numpy as np
+
+    from elute.demos.audit.alignment import SHIFTS
+    from elute.demos.audit.summary import Bounds
+
+    limits = _parse_bounds(bounds) if bounds else None
+    if not task:
+        return limits, horizon, None
+    from elute.collect.replay import can_replay, one_step_errors
+    from elute.envs.task import find_task
+
+    known = find_task(task)
+    if limits is None:
+        limits = Bounds(np.array([known.action_low]), np.array([known.action_high]))
+    if not can_replay():
+        say("no simulator is installed: alignment is judged from the data alone")
+        return limits, horizon or known.horizon, None
+    return limits, horizon or known.horizon, lambda runs: one_step_errors(known, runs, SHIFTS)
+
+
+def _parse_bounds(text: str) -> "Bounds":
+    import numpy as np
+
+    from elute.demos.audit.summary import Bounds
+
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise EluteError(f"--bounds {text}: expected LO,HI, for example -1,1") from error
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise EluteError(f"--bounds {text}: expected two numbers, the lower first")
+    return Bounds(np.array([low]), np.array([high]))
+
+
+def _check_task(task: str, source: "DemoSource") -> None:
+    if not task:
+        return
+    from elute.envs.task import check_columns, find_task
+
+    n_observations, n_actions = len(source.observation_columns), len(source.action_columns)
+    check_columns(find_task(task), n_observations, n_actions, source.provenance.source)
+
+
+def _fix(
+    source: "DemoSource",
+    found: "Audit",
+    path: Path,
+    limits: "Bounds | None",
+    clip: bool,
+    strict: bool,
+) -> list[str]:
+    """Write the repaired copy; the names of the repairs made."""
+    from elute.demos.audit.audit import own_bounds
+    from elute.demos.audit.repair import repaired
+    from elute.demos.files import save
+
+    limits = limits or own_bounds(source) if clip else None
+    if clip and limits is None:
+        raise EluteError("--clip needs the bounds of the actions", hint="give --task or --bounds")
+    own = [finding for finding in found.findings if finding.file == found.file]
+    demos = source.rows(0, source.episodes.n_rows)
+    mended = repaired(demos, own, clip=limits)
+    say_losses(save(mended, path, strict=strict))
+    made = [finding.repair for finding in own if finding.repair not in ("", "clip")]
+    return [*made, *(["clip"] if clip else [])]
+
+
+@app.command()
+def convert(
+    file: File,
+    out: Out,
+    to: To = None,
+    keys: Keys = "",
+    columns: Columns = "",
+    horizon: Horizon = None,
+    strict: Strict = False,
+) -> None:
+    """Write demonstrations in another format; what it cannot hold is said.
+
+    Without --to the format follows from OUT's ending, or is the input's own: then everything else
+    in the file (images, attributes, filter keys) is kept as it is.
+    """
+    from elute.demos.files import save
+
+    source = _open(file, keys, columns, horizon)
+    with progress("converting") as update:
+        losses = save(source, out, format=to or "", strict=strict, progress=update)
+    say_losses(losses)
+    say(f"wrote {out}: {source.episodes.n_rows} rows in {len(source.episodes)} episodes")
+
+
+@app.command()
+def corrupt(
+    file: File,
+    out: Out,
+    noise: Annotated[NoiseName, typer.Option(help="What kind.")] = NoiseName.gaussian,
+    level: Annotated[
+        float, typer.Option(help="Standard deviation; probability for salt-pepper.")
+    ] = 0.4,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same noise.")] = 0,
+    to: To = None,
+    keys: Keys = "",
+    columns: Columns = "",
+    strict: Strict = False,
+) -> None:
+    """Add noise to recorded actions, keeping the clean ones in the column `clean_actions`."""
+    from elute.demos.corrupt import check_noise
+    from elute.demos.corrupt import corrupt as spoil
+    from elute.demos.files import save
+    from elute.types import Demonstrations
+
+    check_noise(noise.value, level)
+    source = _open(file, keys, columns, None)
+
+    def spoiled(start: int, rows: Demonstrations) -> Demonstrations:
+        return spoil(rows, noise.value, level, seed=seed, first_row=start)
+
+    with progress("corrupting") as update:
+        losses = save(
+            source, out, format=to or "", transform=spoiled, strict=strict, progress=update
+        )
+    say_losses(losses)
+    say(f"wrote {out}: {noise.value} noise of level {level} on {source.episodes.n_rows} rows")

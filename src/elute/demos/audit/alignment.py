@@ -1,0 +1,203 @@
+"""Are actions beside the states they were taken in? Found without a simulator.
+
+For each shift k the change of state s_{t+1} - s_t is regressed on s_t, random tanh features of
+s_t, and a_{t+k} (ridge, cross-validated over contiguous folds). What counts is how much of the
+change that s_t leaves unexplained is explained by the action: R^2 per column, averaged.
+
+The action that caused a change explains it; a later action explains a little of it, because the
+policy saw the outcome. When a policy is deterministic the two look alike (a_{t+1} = pi(s_{t+1})
+gives s_{t+1} away), so a shift is only reported when it is clearly better than *every* other one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from elute.demos.audit.finding import Finding
+from elute.demos.audit.sample import Sample
+from elute.episodes import Array
+from elute.types import Demonstrations
+
+SHIFTS = range(-3, 4)
+MOST_ROWS = 10_000
+FEWEST_ROWS = 60
+"""With less, nothing can be said."""
+FEATURES = 150
+FOLDS = 5
+RIDGE = 1e-4
+LEAST_EXPLAINED = 0.1
+"""A shift that explains less than this says nothing."""
+CLEARLY = 1.4
+"""How much more than every other shift the best one must explain."""
+
+Replay = Callable[[Sequence[Demonstrations]], Mapping[int, float]]
+"""Runs of rows -> median error of one simulated step, for each shift."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How well each shift explains the data."""
+
+    verdict: Literal["aligned", "misaligned", "unclear", "not measurable"]
+    shift: int
+    """The best shift; meaningful for "aligned" (0) and "misaligned"."""
+    explained: Mapping[int, float]
+    """Share of the unexplained change of state that the action at each shift explains."""
+    replayed: Mapping[int, float]
+    """Median error of one simulated step at each shift, where a simulator was at hand."""
+
+
+def measure_alignment(runs: Sequence[Demonstrations], replay: Replay | None = None) -> Alignment:
+    """Find the shift of these runs of consecutive rows; a simulator has the last word."""
+    explained = explained_by_shift(runs)
+    verdict, shift = _judge(explained)
+    replayed = dict(replay(runs)) if replay is not None else {}
+    if replayed:
+        best = min(replayed, key=lambda k: replayed[k])
+        others = [error for k, error in replayed.items() if k != best]
+        if 2 * replayed[best] < min(others):
+            verdict, shift = ("aligned" if best == 0 else "misaligned"), best
+    return Alignment(verdict, shift, explained, replayed)
+
+
+def _judge(
+    explained: Mapping[int, float],
+) -> tuple[Literal["aligned", "misaligned", "unclear", "not measurable"], int]:
+    if not explained:
+        return "not measurable", 0
+    ranked = sorted(explained, key=lambda k: -explained[k])
+    best, second = ranked[0], ranked[1]
+    if explained[best] < LEAST_EXPLAINED:
+        return "not measurable", 0
+    if best == 0 or CLEARLY * explained[0] > explained[best]:
+        return "aligned", 0  # nothing speaks clearly against it
+    if explained[best] > CLEARLY * explained[second]:
+        return "misaligned", best
+    return "unclear", best
+
+
+def explained_by_shift(runs: Sequence[Demonstrations]) -> dict[int, float]:
+    """For each shift, the share of the unexplained change of state that the action explains."""
+    states, changes, actions = _windows(runs)
+    if len(states) < FEWEST_ROWS or states.shape[1] == 0 or changes.shape[1] == 0:
+        return {}
+    base = _features(states)
+    blocks = [_standardised(actions[k]) for k in SHIFTS]
+    design = np.concatenate([base, *blocks], axis=1)
+    widths = np.cumsum([base.shape[1], *(block.shape[1] for block in blocks)])
+    without = np.arange(widths[0])
+    unexplained = _residual(design[:, without], changes)
+    shares = {}
+    for i, k in enumerate(SHIFTS):
+        columns = np.concatenate([without, np.arange(widths[i], widths[i + 1])])
+        left = _residual(design[:, columns], changes)
+        shares[k] = float(np.clip(1 - left / unexplained, 0, 1).mean())
+    return shares
+
+
+def _windows(runs: Sequence[Demonstrations]) -> tuple[Array, Array, dict[int, Array]]:
+    """States, their standardised changes, and the action at each shift, for the same rows."""
+    reach = max(SHIFTS)
+    budget = MOST_ROWS
+    states, following = [], []
+    actions: dict[int, list[Array]] = {k: [] for k in SHIFTS}
+    for run in runs:
+        rows = np.arange(reach, len(run) - 1 - reach)[:budget]
+        if len(rows) == 0:
+            continue
+        budget -= len(rows)
+        states.append(run.observations[rows])
+        following.append(run.observations[rows + 1])
+        for k in SHIFTS:
+            actions[k].append(run.actions[rows + k])
+    if not states:
+        return np.empty((0, 0)), np.empty((0, 0)), {}
+    here = np.concatenate(states).astype(np.float64)
+    there = np.concatenate(following).astype(np.float64)
+    at = {k: np.concatenate(parts).astype(np.float64) for k, parts in actions.items()}
+    whole = np.concatenate([here, there, *at.values()], axis=1)
+    finite = np.isfinite(whole).all(axis=1)
+    changes = _standardised(there[finite] - here[finite])
+    return _standardised(here[finite]), changes, {k: part[finite] for k, part in at.items()}
+
+
+def _standardised(columns: Array) -> Array:
+    """Zero mean, unit variance; columns that do not vary are left out."""
+    if len(columns) == 0:
+        return columns
+    scale = columns.std(axis=0)
+    varies = scale > 1e-9 * np.maximum(1.0, np.abs(columns).max(axis=0))
+    kept: Array = (columns[:, varies] - columns[:, varies].mean(axis=0)) / scale[varies]
+    return kept
+
+
+def _features(states: Array) -> Array:
+    """1, s, and random tanh features of s: enough to bend with smooth dynamics."""
+    rng = np.random.default_rng(0)
+    n = min(FEATURES, len(states) // 2)
+    weights = rng.normal(size=(states.shape[1], n)) * 2.0 / np.sqrt(states.shape[1])
+    bent = np.tanh(states @ weights + rng.uniform(-1, 1, n))
+    return np.concatenate([np.ones((len(states), 1)), states, bent], axis=1)
+
+
+def _residual(design: Array, targets: Array) -> Array:
+    """Mean squared error per column of a ridge regression, over contiguous held-out folds."""
+    n = len(design)
+    fold = np.arange(n) * FOLDS // n
+    parts = [(design[fold == f], targets[fold == f]) for f in range(FOLDS)]
+    grams = [x.T @ x for x, _ in parts]
+    moments = [x.T @ y for x, y in parts]
+    ridge = RIDGE * n * np.eye(design.shape[1])
+    total = np.zeros(targets.shape[1])
+    for f, (x, y) in enumerate(parts):
+        gram = sum(grams) - grams[f] + ridge
+        weights = np.linalg.solve(gram, sum(moments) - moments[f])
+        total += ((y - x @ weights) ** 2).sum(axis=0)
+    mean: Array = np.maximum(total / n, 1e-12)
+    return mean
+
+
+def alignment_findings(sample: Sample, replay: Replay | None) -> list[Finding]:
+    """What the alignment of a file says to its user."""
+    found = measure_alignment(sample.runs, replay)
+    numbers = {
+        "explained": {f"{k:+d}": round(share, 3) for k, share in found.explained.items()},
+        "replay_error": {f"{k:+d}": float(f"{e:.4g}") for k, e in found.replayed.items()},
+    }
+    numbers = {name: value for name, value in numbers.items() if value}
+    if found.verdict == "misaligned":
+        return [_misaligned(found, numbers)]
+    if found.verdict == "unclear":
+        return [
+            Finding(
+                "alignment-unclear",
+                "warning",
+                f"the action {found.shift:+d} rows away explains the next state better than the "
+                "action in the same row, but not clearly better than other shifts",
+                "give --task if the task has a simulator: one replayed step decides",
+                numbers=numbers,
+            )
+        ]
+    return []
+
+
+def _misaligned(found: Alignment, numbers: dict[str, dict[str, float]]) -> Finding:
+    k = found.shift
+    if found.replayed:
+        how = (f"one simulated step errs by {found.replayed[k]:.3g} with the action of row "
+               f"t{k:+d}, by {found.replayed[0]:.3g} with that of row t")  # fmt: skip
+    else:
+        how = (f"the action of row t{k:+d} explains {found.explained[k]:.0%} of what the state "
+               f"leaves open about the next state, the action of row t "
+               f"{found.explained[0]:.0%}")  # fmt: skip
+    return Finding(
+        "misaligned",
+        "error",
+        f"states and actions are misaligned by {abs(k)} row{'s' if abs(k) > 1 else ''}: {how}",
+        "realign with --fix OUT, which pairs each state with the action taken in it",
+        repair="realign",
+        shift=k,
+        numbers=numbers,
+    )

@@ -1,0 +1,135 @@
+"""Checks of two files against each other: the optimal demonstrations D_o and the others D_s."""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from elute.columns import Column
+from elute.demos.audit.finding import Finding, listed
+from elute.demos.audit.sample import Sample
+from elute.demos.audit.summary import Summary
+from elute.episodes import Array
+
+SCALE_RATIO = 8.0
+"""Spreads that differ by more than this factor are hardly the same unit."""
+COVERAGE_ROWS = 2_000
+COVERED = 0.95
+"""Quantile of the distances within D_o that still counts as near."""
+LITTLE = 0.5
+"""Share of D_s that may be far from D_o before it is said."""
+NEIGHBOURHOOD = 10
+"""Rows before and after that do not count as a neighbour: they are nearly the same moment."""
+FEW_ROWS = 50
+_UNITS = {180 / np.pi: "degrees against radians", 1000.0: "millimetres against metres",
+          100.0: "centimetres against metres"}  # fmt: skip
+
+
+def compare_findings(
+    optimal: tuple[Sample, Summary],
+    other: tuple[Sample, Summary],
+    columns: tuple[Column, ...],
+) -> list[Finding]:
+    """What is wrong between D_o and D_s."""
+    sample, summary = other
+    return [
+        *_shared_rows(optimal[1], summary),
+        *_scales(optimal[0].observations, sample.observations, columns),
+        *_amount(optimal[1], columns),
+        *_coverage(optimal[0], sample),
+    ]
+
+
+def _shared_rows(optimal: Summary, other: Summary) -> list[Finding]:
+    shared = int(np.isin(other.hashes, optimal.hashes).sum())
+    if not shared:
+        return []
+    return [
+        Finding(
+            "shared-rows",
+            "warning",
+            f"{shared} of {len(other.hashes)} rows stand in the optimal demonstrations too",
+            "an evaluation on them is no test; leave them out of one of the two",
+            numbers={"rows": shared},
+        )
+    ]
+
+
+def _scales(optimal: Array, other: Array, columns: tuple[Column, ...]) -> list[Finding]:
+    if len(optimal) < 2 or len(other) < 2:
+        return []
+    spread_o, spread_s = optimal.std(axis=0), other.std(axis=0)
+    offset = np.abs(optimal.mean(axis=0) - other.mean(axis=0))
+    both = (spread_o > 0) & (spread_s > 0)
+    ratio = np.divide(spread_s, spread_o, out=np.ones_like(spread_s), where=both)
+    apart = both & (offset > SCALE_RATIO * np.maximum(spread_o, spread_s))
+    odd = np.flatnonzero(apart | (both & ((ratio > SCALE_RATIO) | (ratio < 1 / SCALE_RATIO))))
+    if len(odd) == 0:
+        return []
+    names = [f"{columns[i].name} (x{ratio[i]:.3g}{_unit(ratio[i])})" for i in odd.tolist()]
+    return [
+        Finding(
+            "scale-mismatch",
+            "warning",
+            f"the spread or place of {len(odd)} observation columns differs between the files: "
+            f"{listed(names)}",
+            "check units and the order of columns; few optimal rows also spread little",
+            numbers={"columns": [columns[i].name for i in odd.tolist()],
+                     "ratios": [float(f"{ratio[i]:.4g}") for i in odd.tolist()]},
+        )
+    ]  # fmt: skip
+
+
+def _unit(ratio: float) -> str:
+    for factor, meaning in _UNITS.items():
+        if 0.8 < ratio / factor < 1.25 or 0.8 < ratio * factor < 1.25:
+            return f", perhaps {meaning}"
+    return ""
+
+
+def _amount(optimal: Summary, columns: tuple[Column, ...]) -> list[Finding]:
+    rows, wanted = len(optimal.hashes), max(FEW_ROWS, 2 * len(columns))
+    if rows >= wanted:
+        return []
+    return [
+        Finding(
+            "few-optimal",
+            "warning",
+            f"{rows} optimal rows for {len(columns)} columns: too few to say what is normal",
+            f"record more; {wanted} rows is the least that has been seen to work",
+            numbers={"rows": rows, "wanted": wanted},
+        )
+    ]
+
+
+def _coverage(optimal: Sample, other: Sample) -> list[Finding]:
+    good, rest = optimal.observations, other.observations
+    if len(good) < 2 * NEIGHBOURHOOD + 2 or len(rest) == 0:
+        return []
+    scale = np.concatenate([good, rest]).std(axis=0)
+    good, rest = good[:, scale > 0] / scale[scale > 0], rest[:, scale > 0] / scale[scale > 0]
+    near = np.quantile(_own_distances(good), COVERED)
+    rows = np.linspace(0, len(rest) - 1, min(len(rest), COVERAGE_ROWS)).astype(int)
+    distances, _ = cKDTree(good).query(rest[rows])
+    far = float((distances > near).mean())
+    if far <= LITTLE:
+        return []
+    return [
+        Finding(
+            "low-coverage",
+            "warning",
+            f"{far:.0%} of the rows lie farther from the optimal demonstrations than those lie "
+            "from each other",
+            "a purifier has little to go by there and moves such rows far: check what it made of them, "
+            "or add optimal demonstrations from such states",
+            numbers={"far_share": far, "distance": float(near)},
+        )
+    ]
+
+
+def _own_distances(rows: Array) -> Array:
+    """Distance of each row to the nearest one that is not almost the same moment."""
+    subset = np.linspace(0, len(rows) - 1, min(len(rows), COVERAGE_ROWS)).astype(int)
+    tree = cKDTree(rows)
+    distances, neighbours = tree.query(rows[subset], k=2 * NEIGHBOURHOOD + 2)
+    apart = np.abs(neighbours - subset[:, None]) > NEIGHBOURHOOD
+    nearest: Array = np.where(apart, distances, np.inf).min(axis=1)
+    return nearest
