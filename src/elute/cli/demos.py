@@ -1,12 +1,12 @@
 """`elute demos`: look at, check, convert and spoil demonstrations."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elute.cli.show import complete_path, print_json, progress, say, say_losses
+from elute.demos.formats import FORMATS
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -16,24 +16,6 @@ if TYPE_CHECKING:
     from elute.types import DemoSource
 
 app = typer.Typer(help="Look at, check, convert and spoil demonstrations.", no_args_is_help=True)
-
-
-class FormatName(StrEnum):
-    """Formats that can be written."""
-
-    npz = "npz"
-    vild = "vild"
-    d4rl = "d4rl"
-    robomimic = "robomimic"
-    minari = "minari"
-
-
-class NoiseName(StrEnum):
-    """Ways to spoil actions."""
-
-    gaussian = "gaussian"
-    uniform = "uniform"
-    salt_pepper = "salt-pepper"
 
 
 File = Annotated[
@@ -52,7 +34,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse to write if the format cannot hold everything.")
 ]
-To = Annotated[FormatName | None, typer.Option("--to", help="Format; by default the input's.")]
+To = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="|".join(FORMATS),
+        help="Format; by default the input's, or what the ending of OUT says.",
+        autocompletion=lambda: list(FORMATS),
+    ),
+]
 Keys = Annotated[
     str,
     typer.Option("--keys", help="Observation arrays to use, comma-separated (robomimic, Minari)."),
@@ -235,7 +225,7 @@ def _fix(
 def convert(
     file: File,
     out: Out,
-    to: To = None,
+    to: To = "",
     keys: Keys = "",
     columns: Columns = "",
     horizon: Horizon = None,
@@ -250,7 +240,7 @@ def convert(
 
     source = _open(file, keys, columns, horizon)
     with progress("converting") as update:
-        losses = save(source, out, format=to or "", strict=strict, progress=update)
+        losses = save(source, out, format=to, strict=strict, progress=update)
     say_losses(losses)
     say(f"wrote {out}: {source.episodes.n_rows} rows in {len(source.episodes)} episodes")
 
@@ -259,12 +249,14 @@ def convert(
 def corrupt(
     file: File,
     out: Out,
-    noise: Annotated[NoiseName, typer.Option(help="What kind.")] = NoiseName.gaussian,
+    noise: Annotated[
+        str, typer.Option(metavar="gaussian|uniform|salt-pepper", help="What kind.")
+    ] = "gaussian",
     level: Annotated[
         float, typer.Option(help="Standard deviation; probability for salt-pepper.")
     ] = 0.4,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same noise.")] = 0,
-    to: To = None,
+    to: To = "",
     keys: Keys = "",
     columns: Columns = "",
     strict: Strict = False,
@@ -275,15 +267,13 @@ def corrupt(
     from elute.demos.files import save
     from elute.types import Demonstrations
 
-    check_noise(noise.value, level)
+    kind = check_noise(noise, level)
     source = _open(file, keys, columns, None)
 
     def spoiled(start: int, rows: Demonstrations) -> Demonstrations:
-        return spoil(rows, noise.value, level, seed=seed, first_row=start)
+        return spoil(rows, kind, level, seed=seed, first_row=start)
 
     with progress("corrupting") as update:
-        losses = save(
-            source, out, format=to or "", transform=spoiled, strict=strict, progress=update
-        )
+        losses = save(source, out, format=to, transform=spoiled, strict=strict, progress=update)
     say_losses(losses)
-    say(f"wrote {out}: {noise.value} noise of level {level} on {source.episodes.n_rows} rows")
+    say(f"wrote {out}: {kind} noise of level {level} on {source.episodes.n_rows} rows")

@@ -57,6 +57,8 @@ def doctor(
 
 def main() -> None:
     """Run, and turn what a user can mend into a message without a traceback."""
+    for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(threads, "1")  # small matrices: more threads only wait for each other
     try:
         app()
     except EluteError as error:

@@ -111,8 +111,7 @@ def show_facts(facts: dict[str, Any]) -> None:
     out.print(f"{facts['file']}  ({facts['format']})", markup=False)
     guessed = ", inferred from the length" if episodes["ends_inferred"] else ""
     lines = [
-        ("rows", f"{facts['rows']} in {episodes['count']} episodes of {episodes['shortest']} to "
-                 f"{episodes['longest']}, median {episodes['median']:g}"),
+        ("rows", f"{facts['rows']} in {episodes['count']} episodes of {_range(episodes)}"),
         ("ends", f"{episodes['terminated']} terminated, {episodes['truncated']} truncated"
                  f"{guessed}"),
         ("returns", "no rewards" if returns is None else
@@ -140,6 +139,12 @@ def show_facts(facts: dict[str, Any]) -> None:
                 ", ".join(array["roles"]), _shown(array["lowest"]), _shown(array["highest"]),
             )  # fmt: skip
     out.print(columns)
+
+
+def _range(lengths: dict[str, Any]) -> str:
+    if lengths["shortest"] == lengths["longest"]:
+        return str(lengths["longest"])
+    return f"{lengths['shortest']} to {lengths['longest']}, median {lengths['median']:g}"
 
 
 def _step(step: dict[str, Any]) -> str:

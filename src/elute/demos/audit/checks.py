@@ -18,11 +18,15 @@ SATURATED = 0.2
 
 def value_findings(summary: Summary, columns: tuple[Column, ...], rows: int) -> list[Finding]:
     """Values that are not finite."""
+    findings = []
+    if summary.rewards is not None and not np.isfinite(summary.rewards).all():
+        findings.append(_bad_rewards(np.flatnonzero(~np.isfinite(summary.rewards))))
     bad = summary.non_finite
     if len(bad) == 0:
-        return []
+        return findings
     where = [c.name for c, n in zip(columns, summary.non_finite_by_column, strict=True) if n]
     return [
+        *findings,
         Finding(
             "non-finite",
             "error",
@@ -31,8 +35,18 @@ def value_findings(summary: Summary, columns: tuple[Column, ...], rows: int) -> 
             "drop these rows with --fix OUT, which splits their episodes there",
             repair="drop-non-finite",
             numbers={"rows": len(bad), "first_row": int(bad[0]), "columns": where},
-        )
+        ),
     ]
+
+
+def _bad_rewards(rows: Array) -> Finding:
+    return Finding(
+        "non-finite-rewards",
+        "warning",
+        f"{len(rows)} rewards are NaN or infinite; first at row {rows[0]}",
+        "returns of these episodes cannot be told; imitation itself does not use rewards",
+        numbers={"rows": len(rows), "first_row": int(rows[0])},
+    )
 
 
 def column_findings(summary: Summary, columns: tuple[Column, ...], sample: Sample) -> list[Finding]:

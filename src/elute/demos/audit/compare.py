@@ -118,8 +118,8 @@ def _coverage(optimal: Sample, other: Sample) -> list[Finding]:
             "warning",
             f"{far:.0%} of the rows lie farther from the optimal demonstrations than those lie "
             "from each other",
-            "a purifier has little to go by there and moves such rows far: check what it made of them, "
-            "or add optimal demonstrations from such states",
+            "a purifier has little to go by there and moves such rows far: check what it made of "
+            "them, or add optimal demonstrations from such states",
             numbers={"far_share": far, "distance": float(near)},
         )
     ]

@@ -30,29 +30,29 @@ def episode_quality(summary: Summary, episodes: Episodes) -> list[dict[str, Any]
     broken[np.searchsorted(episodes.stops, summary.non_finite, side="right")] = True
     idle_start, idle_end = _idle(summary.speed, episodes)
     columns: dict[str, Array] = {
-        "return": np.full(len(episodes), np.nan),
         "velocity": _mean(summary.speed, starts),
         "jerk": _mean(summary.jerk, starts),
         "idle_start": idle_start,
         "idle_end": idle_end,
         "end_distance": _end_distance(summary.last_states),
     }
-    if summary.rewards is not None:
-        columns["return"] = np.add.reduceat(summary.rewards, starts)
+    returns = np.add.reduceat(summary.rewards, starts) if summary.rewards is not None else starts
     return [
         {
             "episode": i,
             "length": int(lengths[i]),
-            **{name: _measured(values[i], bool(broken[i])) for name, values in columns.items()},
+            "return": NOT_MEASURABLE if summary.rewards is None else _measured(returns[i]),
+            **{
+                name: ERROR if broken[i] else _measured(values[i], unknown=NOT_MEASURABLE)
+                for name, values in columns.items()
+            },
         }
         for i in range(len(episodes))
     ]
 
 
-def _measured(value: float, broken: bool) -> float | str:
-    if np.isfinite(value):
-        return float(f"{value:.6g}")
-    return ERROR if broken else NOT_MEASURABLE
+def _measured(value: float, unknown: str = ERROR) -> float | str:
+    return float(f"{value:.6g}") if np.isfinite(value) else unknown
 
 
 def _mean(values: Array, starts: Array) -> Array:
