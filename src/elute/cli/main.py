@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from elute import __version__
-from elute.cli import demos
+from elute.cli import demos, interrupt
 from elute.errors import EluteError
 
 app = typer.Typer(
@@ -59,14 +59,16 @@ def main() -> None:
     """Run, and turn what a user can mend into a message without a traceback."""
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(threads, "1")  # small matrices: more threads only wait for each other
+    interrupt.listen()
     try:
         app()
     except EluteError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing was left half-written\n")
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:  # typer has caught Ctrl-C
+            sys.stderr.write("interrupted; nothing was left half-written\n")
+        raise
     except BrokenPipeError:  # the reader of a pipe has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
