@@ -10,10 +10,10 @@ demo: $(VENV)/core
 	$(BIN)/elute tour
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not peers"
 
 test-fast: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not peers"
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
