@@ -101,12 +101,18 @@ class Episodes:
     @cached_property
     def stops(self) -> NDArray[np.int64]:
         """The row after each episode's last."""
-        return np.cumsum(self.lengths)
+        return read_only(np.cumsum(self.lengths))
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Each episode's first row."""
-        return self.stops - self.lengths
+        return read_only(self.stops - self.lengths)
+
+    @property
+    def filters(self) -> list[tuple[str, ...]]:
+        """The filter keys (better, worse, ...) that each episode is in."""
+        given = [attributes.get("filters") for attributes in self.attributes]
+        return [tuple(map(str, keys)) if isinstance(keys, list | tuple) else () for keys in given]
 
     def of_row(self, row: int) -> int:
         """The episode that holds a row."""

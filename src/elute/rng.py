@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elute.errors import EluteError
+
 BLOCK_ROWS = 4096
 """Rows that share one generator. Noise for a row depends on its number, never on the chunk."""
 
@@ -16,10 +18,15 @@ class Seeds:
 
     root: int = 0
 
+    def __post_init__(self) -> None:
+        if self.root < 0:
+            raise EluteError(f"seed {self.root} asked for; expected 0 or more")
+
     def __call__(self, purpose: str, *indices: int) -> np.random.Generator:
         """The generator for a purpose, and where given for a step or a block of rows."""
         name = zlib.crc32(purpose.encode())
-        return np.random.default_rng(np.random.SeedSequence([self.root, name, *indices]))
+        key = (name, *indices)  # as a list of entropy, "step 0" and no step would be the same
+        return np.random.default_rng(np.random.SeedSequence(self.root, spawn_key=key))
 
     def blocks(
         self, purpose: str, start: int, stop: int

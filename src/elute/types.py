@@ -168,9 +168,12 @@ class Demonstrations:
         return self.take(self.episodes.pieces(start, stop))
 
     def __getitem__(self, rows: slice) -> Self:
-        start, stop, step = rows.indices(len(self))
-        if step != 1:
-            raise EluteError("demonstrations are sliced in steps of one", hint="use sample(n, rng)")
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise EluteError(
+                f"demonstrations[{rows}] asked for; expected a slice in steps of one",
+                hint="write demos[3:4] for one row, demos.select([...]) for episodes",
+            )
+        start, stop, _ = rows.indices(len(self))
         return self.rows(start, stop)
 
     def first(self, n: int) -> Self:
@@ -205,7 +208,9 @@ class Demonstrations:
     def __add__(self, other: Self) -> Self:
         """Both, one after the other. Only what both have is kept, and provenance says so."""
         _check_same_shape(self, other)
-        kept = [name for name in self.extras if name in other.extras]
+        kept = [
+            n for n in self.extras if n in other.extras and _join(self.extras[n], other.extras[n])
+        ]
         dropped = sorted({*self.extras, *other.extras} - set(kept))
         optional: dict[str, Any] = {}
         for name in ("rewards", "next_observations"):
@@ -306,6 +311,12 @@ def _rows(pieces: Sequence[Piece], *, shifted: bool) -> slice | NDArray[np.int64
     if begins[1:] == ends[:-1]:
         return slice(begins[0], ends[-1])  # a view, not a copy
     return np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)])
+
+
+def _join(one: Array, other: Array) -> bool:
+    """Whether two extra columns of one name hold the same kind of thing."""
+    text = [array.dtype.kind in "SU" for array in (one, other)]
+    return one.shape[1:] == other.shape[1:] and text[0] == text[1]
 
 
 def _check_same_shape(one: Demonstrations, other: Demonstrations) -> None:

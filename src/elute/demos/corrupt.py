@@ -78,14 +78,16 @@ def corrupt(
     )
 
 
-def check_noise(noise: str, level: float) -> None:
-    """Refuse noise that does not exist.
+def check_noise(noise: str, level: float) -> Noise:
+    """The noise of this name; refuses what does not exist.
 
     Raises:
         EluteError: unknown kind, or a level that is no standard deviation or probability.
     """
-    if noise not in NOISES:
+    known = next((name for name in NOISES if name == noise), None)
+    if known is None:
         raise EluteError(f"{noise!r} is no noise", hint="there are " + ", ".join(NOISES))
     if not (np.isfinite(level) and level >= 0) or (noise == "salt-pepper" and level > 1):
         expected = "a probability" if noise == "salt-pepper" else "a number of at least 0"
         raise EluteError(f"{noise} noise of level {level} asked for; expected {expected}")
+    return known

@@ -11,12 +11,12 @@ import numpy as np
 
 from elute.demos import hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
+from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Array, Episodes, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 NAME = "d4rl"
-ABOUT = "D4RL HDF5 (observations, actions, rewards, terminals, timeouts)"
 SUFFIXES = (".hdf5", ".h5")
 
 _STANDARD = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
@@ -66,7 +66,7 @@ def _layout(file: h5py.File, n: int, extras: list[str]) -> hdf5.Layout:
 
 def _flags(file: h5py.File, name: str, path: Path, n: int) -> Array:
     array = hdf5.dataset(file, name, path)
-    if array.size != n:
+    if array.size != n or array.shape[0] != n:
         raise EluteError(f"{path}: {name} has shape {array.shape}; expected {n} rows")
     flags: Array = array[:].reshape(-1).astype(bool)  # old files store (n, 1)
     return flags
@@ -121,17 +121,26 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
     )
     if origin is None:
         losses += hdf5_write.filler_losses(sample)
+    if "timeouts" not in file and _lacks_marks(file, path, source.episodes):
+        file["timeouts"] = np.zeros(n, dtype=bool)  # an old file, cut
     writer = hdf5_write.Hdf5Writer(
         file, _layout(file, n, []), source.episodes, losses, copied=origin is not None
     )
     writer.put_ends()
     absent = [] if sample.rewards is not None else ["rewards"]
-    hdf5_write.write_note(file, note.encode(source, attributes=True, absent=absent))
+    attributes = source.episodes.attributes
+    hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return writer
 
 
-def _fresh(path: Path, n: int, sample: Demonstrations) -> h5py.File:
-    file = h5py.File(path, "w")
+def _lacks_marks(file: h5py.File, path: Path, episodes: Episodes) -> bool:
+    """Whether a reader of this file would find other episodes than there are."""
+    found = _episodes(file, path, episodes.n_rows)
+    return not np.array_equal(found.lengths, episodes.lengths)
+
+
+def _fresh(path: Path, n: int, sample: Demonstrations) -> OutputFile:
+    file = OutputFile(path, "w")
     for name in ("observations", "actions", "next_observations"):
         array = getattr(sample, name)
         if array is not None:

@@ -1,13 +1,12 @@
 """Files of demonstrations: which format a path is, reading, selecting, writing.
 
-    demos = load("lift.hdf5#better")
-    save(demos, "lift.npz")
-
-To add a format, write a module like `vild.py` and give it a line in `FORMATS`.
+demos = load("lift.hdf5#better")
+save(demos, "lift.npz")
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,20 +15,12 @@ from typing import Any
 import numpy as np
 
 from elute.columns import assign_roles, check_roles
-from elute.demos import d4rl, minari, npz, robomimic, vild
-from elute.demos.format import Format, ReadOptions
+from elute.demos.format import ReadOptions
+from elute.demos.formats import FORMATS, format_module
 from elute.demos.hdf5 import root_names
 from elute.demos.output import output
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource, chunks
-
-FORMATS: dict[str, Format] = {
-    "npz": npz,
-    "vild": vild,
-    "d4rl": d4rl,
-    "robomimic": robomimic,
-    "minari": minari,
-}
 
 Transform = Callable[[int, Demonstrations], Demonstrations]
 """(number of the first row, rows) -> as many rows."""
@@ -60,10 +51,20 @@ def open_demos(
         EluteError: there is no such file, no format fits, or the selection is empty.
     """
     path, selection = split_spec(spec)
-    source = FORMATS[detect(path)].read(path, options or ReadOptions())
+    source = _read(path, options or ReadOptions())
     if columns or task:
         source = _described(source, columns, task)
     return _select(source, selection) if selection else source
+
+
+def _read(path: Path, options: ReadOptions) -> DemoSource:
+    module = format_module(detect(path))
+    try:
+        return module.read(path, options)
+    except EluteError as error:
+        if str(path) in error.message:
+            raise
+        raise EluteError(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def load(
@@ -110,25 +111,59 @@ def save(
     """
     path = Path(path)
     name = format or guess_format(path, source.provenance.format)
-    inputs = [] if source.origin is None else [source.origin.path, Path(source.provenance.source)]
     total = source.episodes.n_rows
-    with output(path, inputs=inputs) as temporary:
+    with output(path, inputs=_inputs(source)) as temporary, ExitStack() as stack:
         first = source.rows(0, 1)
         sample = transform(0, first) if transform else first
         described = _Described(source, sample, name)
-        writer = FORMATS[name].write(temporary, described, sample)
+        writer = format_module(name).write(temporary, described, sample)
+        stack.callback(writer.close)
         if strict and writer.losses:
             raise EluteError(
                 f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
                 hint="leave out --strict to write it all the same",
             )
         in_file = writer.copied and not isinstance(source, Demonstrations)
-        for start, rows in chunks(source):
-            changed = transform(start, rows) if transform else rows
+        for start, rows, changed in _transformed(source, transform):
             writer.put(start, changed, unchanged=rows if in_file else None)
             progress(start + len(rows), total)
         writer.finish()
     return writer.losses
+
+
+def _inputs(source: DemoSource) -> list[Path]:
+    """All files that the rows were read from."""
+    if source.origin is not None:
+        return [source.origin.path, Path(source.provenance.source)]
+    joined = [s["source"] for s in source.provenance.steps if s["operation"] == "concatenate"]
+    return [Path(text) for text in (source.provenance.source, *joined) if text]
+
+
+def _transformed(
+    source: DemoSource, transform: Transform | None
+) -> Iterator[tuple[int, Demonstrations, Demonstrations]]:
+    """(first row, rows, the same transformed) of each chunk.
+
+    Where a chunk had to cut an episode, its last next observation is the first observation of the
+    next chunk as that one was transformed.
+    """
+    if transform is None:
+        yield from ((start, rows, rows) for start, rows in chunks(source))
+        return
+    starts = set(source.episodes.starts.tolist())
+    waiting: tuple[int, Demonstrations, Demonstrations] | None = None
+    for start, rows in chunks(source):
+        changed = transform(start, rows)
+        if waiting is not None:
+            before = waiting[2]
+            if start not in starts and before.next_observations is not None:
+                following = before.next_observations.copy()
+                following[-1] = changed.observations[0]
+                before = replace(before, next_observations=following)
+            yield waiting[0], waiting[1], before
+        waiting = start, rows, changed
+    if waiting is not None:
+        yield waiting
 
 
 class _Described:
@@ -149,11 +184,11 @@ class _Described:
 def split_spec(spec: str | Path) -> tuple[Path, str]:
     """The path and the selection of `FILE#selection`, `minari:ID#selection`."""
     text = os.fspath(spec)
-    path, _, selection = (text, "", "") if Path(text).exists() else text.partition("#")
+    path, _, selection = (text, "", "") if os.path.exists(text) else text.partition("#")
     if path.startswith("minari:"):
         root = os.environ.get("MINARI_DATASETS_PATH", "~/.minari/datasets")
-        return Path(root).expanduser() / path.removeprefix("minari:"), selection
-    return Path(path).expanduser(), selection
+        return Path(os.path.expanduser(root)) / path.removeprefix("minari:"), selection
+    return Path(os.path.expanduser(path)), selection
 
 
 def detect(path: Path) -> str:
@@ -170,17 +205,19 @@ def detect(path: Path) -> str:
         raise EluteError(f"{path}: no such file or folder", hint=_near(path))
     if not os.access(path, os.R_OK):
         raise EluteError(f"{path}: not readable", hint="check its permissions")
-    for name, module in FORMATS.items():
-        if module.detect(path):
+    if not path.is_file() and not path.is_dir():  # reading a pipe would wait for ever
+        raise EluteError(f"{path}: neither a file nor a folder")
+    for name in FORMATS:
+        if format_module(name).detect(path):
             return name
-    known = "\n".join(f"  {name}: {module.ABOUT}" for name, module in FORMATS.items())
+    known = "\n".join(f"  {name}: {about}" for name, about in FORMATS.items())
     raise EluteError(f"{path}: {_nature(path)}", hint=f"elute reads\n{known}")
 
 
 def _nature(path: Path) -> str:
     """What a path that fits no format is."""
     if path.is_dir():
-        return "a folder, but no Minari dataset (data/metadata.json is missing)"
+        return "a folder, but no Minari dataset (data/metadata.json is missing or unreadable)"
     if path.stat().st_size == 0:
         return "an empty file"
     with path.open("rb") as file:
@@ -197,15 +234,16 @@ def _near(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist"
-    near = get_close_matches(path.name, os.listdir(folder), n=1)
+    names = os.listdir(folder) if os.access(folder, os.R_OK) else []
+    near = get_close_matches(path.name, names, n=1)
     return f"did you mean {folder / near[0]}?" if near else "check the path"
 
 
 def guess_format(path: Path, source_format: str) -> str:
     """The format for an output path: by its ending, and the source's own where that fits."""
-    if source_format in FORMATS and path.suffix in FORMATS[source_format].SUFFIXES:
+    fitting = [name for name in FORMATS if path.suffix in format_module(name).SUFFIXES]
+    if source_format in fitting:
         return source_format
-    fitting = [name for name, module in FORMATS.items() if path.suffix in module.SUFFIXES]
     if len(fitting) != 1:
         raise EluteError(
             f"{path}: which format?", hint="say --to " + "|".join(fitting or list(FORMATS))
@@ -238,12 +276,12 @@ def _chosen(source: DemoSource, selection: str) -> list[int]:
     if kind == "episodes" and given:
         return _numbers(value, n, selection)
     if kind == "top" and given:
-        if not value.isdigit() or not 1 <= int(value) <= n:
+        if not value.isdecimal() or not 1 <= int(value) <= n:
             raise EluteError(f"#{selection}: expected a number of episodes from 1 to {n}")
         best = np.argsort(-returns(source), kind="stable")[: int(value)]
         return sorted(best.tolist())
-    named = [a.get("filters", ()) for a in source.episodes.attributes]
-    known = sorted({str(key) for keys in named for key in keys})
+    named = source.episodes.filters
+    known = sorted({key for keys in named for key in keys})
     if selection not in known:
         hint = "filter keys here: " + (", ".join(known) or "none")
         raise EluteError(
@@ -257,12 +295,11 @@ def _numbers(text: str, n: int, selection: str) -> list[int]:
     chosen: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        if not first.isdecimal() or (last and not last.isdecimal()):
             raise EluteError(f"#{selection}: cannot read {part!r}", hint="write 5,9 or 0-4")
+        if max(int(first), int(last or first)) >= n:
+            raise EluteError(f"#{selection}: episode {part} asked for; there are 0..{n - 1}")
         chosen += range(int(first), int(last or first) + 1)
-    outside = [episode for episode in chosen if episode >= n]
-    if outside:
-        raise EluteError(f"#{selection}: episode {outside[0]} asked for; there are 0..{n - 1}")
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""What a format module provides. The table of formats is in `files.py`."""
+"""What a format module provides. The table of formats is in `formats.py`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +33,12 @@ class Writer(Protocol):
     def finish(self) -> None:
         """Everything is written."""
 
+    def close(self) -> None:
+        """Let go of all files, also when writing was given up."""
+
 
 class Format(Protocol):
     """One module per format."""
-
-    @property
-    def ABOUT(self) -> str:  # noqa: N802 (a constant of the module)
-        """One line for a list of formats."""
 
     @property
     def SUFFIXES(self) -> tuple[str, ...]:  # noqa: N802

@@ -5,7 +5,7 @@ need no further knowledge of it. Flat formats (VILD, D4RL) have one group, the r
 (robomimic, Minari) have one group per episode.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,15 @@ from elute.episodes import Array, Episodes, Origin, Piece, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations
 
-_UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, MemoryError, OverflowError)
+_UNREADABLE = (
+    OSError,
+    LookupError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+)
 
 End = Literal["terminated", "truncated", "continues"]
 
@@ -44,6 +52,12 @@ class Layout:
     """Observations (and arrays in `extras_in`) have one row more than there are actions."""
     ends: Mapping[str, End] = field(default_factory=dict)
     """Flag arrays, and what they say on the last row of an episode."""
+
+    @property
+    def arrays(self) -> set[str]:
+        """All arrays that are not extra columns."""
+        rewards = (self.rewards,) if self.rewards else ()
+        return {*self.observations, *self.actions, *rewards, *self.next_observations, *self.ends}
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[str, int, int, int]]:
         """Rows `start..stop` of the whole file as (group, first, last, offset in the result)."""
@@ -70,7 +84,8 @@ def reading(path: Path, format_name: str) -> Iterator[h5py.File]:
         with h5py.File(path, "r") as file:
             yield file
     except _UNREADABLE as error:
-        reason = str(error.args[0] if error.args else error).splitlines()[0][:200]
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error
+        reason = (str(said) or type(error).__name__).splitlines()[0][:200]
         raise EluteError(
             f"{path}: cannot be read as {format_name}: {reason}",
             hint="the file may be truncated or damaged; `h5ls -r` shows what is in it",
@@ -92,18 +107,53 @@ def dataset(group: h5py.Group, name: str, path: Path) -> h5py.Dataset:
     Raises:
         EluteError: it is missing, or no array of numbers with rows.
     """
-    found = group.get(name)
-    where = f"{path}: {group.name.rstrip('/')}/{name}"
-    if found is None:
+    try:
+        found = group[name]
+    except KeyError as error:
         present = ", ".join(sorted(group)[:12]) or "nothing"
-        raise EluteError(f"{where} is missing", hint=f"{group.name} holds {present}")
+        raise EluteError(
+            f"{path}: {_inside(group, name)} is missing", hint=f"{group.name} holds {present}"
+        ) from error
     if not isinstance(found, h5py.Dataset) or found.dtype.kind not in "fiub" or not found.shape:
-        raise EluteError(f"{where} is no array of numbers with one row per step")
+        raise EluteError(
+            f"{path}: {_inside(group, name)} is no array of numbers with one row per step"
+        )
     return found
 
 
+class Rows:
+    """An array that must be there, read through h5py's low-level calls.
+
+    A file with a group per episode has thousands of arrays, and the usual calls cost more to open
+    one than to read it.
+    """
+
+    def __init__(self, group: h5py.Group, name: str, path: Path) -> None:
+        try:
+            self._id = h5py.h5d.open(group.id, name.encode())
+            self.shape, self.dtype = self._id.shape, self._id.dtype
+        except (KeyError, ValueError, TypeError):
+            self._id = dataset(group, name, path).id  # says what is wrong
+            self.shape, self.dtype = self._id.shape, self._id.dtype
+        if self.dtype.kind not in "fiub" or not self.shape:
+            dataset(group, name, path)
+
+    def read(self, start: int, stop: int, into: Array | None = None) -> Array:
+        """Rows `start..stop`, into a contiguous array of any type if one is given."""
+        count = (stop - start, *self.shape[1:])
+        rows = np.empty(count, self.dtype) if into is None else into
+        space = self._id.get_space()
+        space.select_hyperslab((start, *(0 for _ in count[1:])), count)
+        self._id.read(h5py.h5s.create_simple(count), space, rows)
+        return rows
+
+
+def _inside(group: h5py.Group, name: str) -> str:
+    return f"{group.name.rstrip('/')}/{name}"
+
+
 def row_arrays(group: h5py.Group, rows: int, *, skip: Sequence[str] = ()) -> dict[str, bool]:
-    """Names of all arrays below with one row per step -> whether elute can hold them.
+    """Names of all arrays below -> whether elute can hold them: numbers, one row per step.
 
     Images and other tensors, strings and compound types cannot be held; they are carried.
     """
@@ -116,12 +166,34 @@ def row_arrays(group: h5py.Group, rows: int, *, skip: Sequence[str] = ()) -> dic
             or not isinstance(item, h5py.Dataset)
         ):
             return
-        if item.shape and item.shape[0] in (rows, rows + 1):
-            held = item.ndim <= 2 and item.dtype.kind in "fiub" and item.shape[0] == rows
-            found[name] = held
+        has_rows = bool(item.shape) and item.ndim <= 2 and item.shape[0] == rows
+        found[name] = has_rows and item.dtype.kind in "fiub"
 
     group.visititems(visit)
     return found
+
+
+def shared_arrays(
+    groups: Sequence[h5py.Group], lengths: Sequence[int], *, skip: Collection[str]
+) -> dict[str, bool]:
+    """Names of all arrays below any group -> whether elute can hold them.
+
+    It can hold numbers, one row per step, in every group, equally wide and of one type.
+    """
+    kinds: dict[str, list[object]] = {}
+    for group, rows in zip(groups, lengths, strict=True):
+        names: list[str] = []
+        group.visit(names.append)  # only names: opening every object is what takes time
+        for name in names:
+            array = None if name in skip else group[name]
+            if isinstance(array, h5py.Dataset):
+                shape, dtype = array.shape, array.dtype
+                held = 0 < len(shape) <= 2 and shape[0] == rows and dtype.kind in "fiub"
+                kinds.setdefault(name, []).append((shape[1:], dtype) if held else None)
+    return {
+        name: found[0] is not None and found == found[:1] * len(groups)
+        for name, found in kinds.items()
+    }
 
 
 def array_columns(
@@ -251,6 +323,10 @@ def merged(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
     return runs
 
 
+_Span = tuple[str, int, int, int]
+"""(group, first row, last row, where they go)"""
+
+
 class _Reader:
     """Fills arrays from runs of file rows."""
 
@@ -266,65 +342,64 @@ class _Reader:
             for group, first, last, at in layout.spans(start, stop)
         ]
         n = sum(stop - start for start, stop in runs)
-        observations = self._joined(layout.observations, spans, n)
-        following = None
-        if layout.final_row:
-            following = self._joined(layout.observations, spans, n, offset=1)
-        elif layout.next_observations:
-            following = self._joined(layout.next_observations, spans, n)
-        rewards = self._joined((layout.rewards,), spans, n)[:, 0] if layout.rewards else None
+        observations, following = self._joined(
+            layout.observations, spans, n, final_row=layout.final_row
+        )
+        if layout.next_observations:
+            following, _ = self._joined(layout.next_observations, spans, n)
         return {
             "observations": observations,
-            "actions": self._joined(layout.actions, spans, n),
-            "rewards": rewards,
+            "actions": self._joined(layout.actions, spans, n)[0],
+            "rewards": self._joined((layout.rewards,), spans, n)[0][:, 0]
+            if layout.rewards
+            else None,
             "next_observations": following,
             "extras": {k: self._extra(name, spans, n) for k, name in layout.extras.items()},
         }
 
     def _joined(
-        self, names: Sequence[str], spans: list[tuple[str, int, int, int]], n: int, offset: int = 0
-    ) -> Array:
+        self, names: Sequence[str], spans: list[_Span], n: int, *, final_row: bool = False
+    ) -> tuple[Array, Array | None]:
+        """The arrays side by side and, if they have a final row, the same one row later."""
         first = [dataset(self.file[spans[0][0]], name, self.path) for name in names]
         widths = [1 if array.ndim == 1 else array.shape[1] for array in first]
         joined = np.empty((n, sum(widths)), dtype=np.result_type(*(a.dtype for a in first)))
+        following = np.empty_like(joined) if final_row else None
         for group, start, stop, at in spans:
-            column = 0
+            rows, column = slice(at, at + stop - start), 0
             for name, width in zip(names, widths, strict=True):
-                source = self._array(group, name, width, joined.dtype)
-                target = joined[at : at + stop - start, column : column + width]
-                self._fill(target, source, start + offset, stop + offset)
+                array = self._array(group, name, width, joined.dtype)
+                columns = slice(column, column + width)
+                if following is not None:
+                    longer = array.read(start, stop + 1).reshape(-1, width)
+                    joined[rows, columns], following[rows, columns] = longer[:-1], longer[1:]
+                elif len(names) == 1:
+                    array.read(start, stop, into=joined[rows])
+                else:
+                    joined[rows, columns] = array.read(start, stop).reshape(-1, width)
                 column += width
-        return joined
+        return joined, following
 
-    def _extra(self, name: str, spans: list[tuple[str, int, int, int]], n: int) -> Array:
+    def _extra(self, name: str, spans: list[_Span], n: int) -> Array:
         flat = dataset(self.file[spans[0][0]], name, self.path).ndim == 1
-        joined = self._joined((name,), spans, n)
+        joined, _ = self._joined((name,), spans, n)
         return joined[:, 0] if flat else joined
 
-    def _array(self, group: str, name: str, width: int, dtype: np.dtype[Any]) -> h5py.Dataset:
-        array = dataset(self.file[group], name, self.path)
+    def _array(self, group: str, name: str, width: int, dtype: np.dtype[Any]) -> Rows:
+        array = Rows(self.file, f"{group}/{name}", self.path)
         rows = self.layout.rows_of(name, self.group_rows[group])
-        found = 1 if array.ndim == 1 else array.shape[1]
-        if array.ndim > 2 or array.shape[0] != rows or found != width:
+        if array.shape not in ((rows, width), (rows,) if width == 1 else None):
             raise EluteError(
-                f"{self.path}: {array.name} has shape {array.shape}; "
+                f"{self.path}: {group.rstrip('/')}/{name} has shape {array.shape}; "
                 f"expected {rows} rows of {width}",
                 hint="all arrays of a step must be equally long, and equally wide in every episode",
             )
-        if not np.can_cast(array.dtype, dtype):
+        if array.dtype != dtype and not np.can_cast(array.dtype, dtype):
             raise EluteError(
-                f"{self.path}: {array.name} is {array.dtype}, other episodes are {dtype}"
+                f"{self.path}: {group.rstrip('/')}/{name} is {array.dtype}, "
+                f"other episodes are {dtype}"
             )
         return array
-
-    @staticmethod
-    def _fill(target: Array, source: h5py.Dataset, start: int, stop: int) -> None:
-        if source.ndim == 1:
-            target[:, 0] = source[start:stop]
-        elif target.flags.c_contiguous and target.dtype == source.dtype:
-            source.read_direct(target, np.s_[start:stop])
-        else:
-            target[...] = source[start:stop]
 
 
 def _offsets(runs: list[tuple[int, int]]) -> list[int]:

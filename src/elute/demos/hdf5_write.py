@@ -1,7 +1,7 @@
 """Writing HDF5 files: copy a container and patch only what changed, or fill a fresh one."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import numpy as np
 from elute.columns import is_action_side
 from elute.demos import note as notes
 from elute.demos.hdf5 import Layout, merged, stamp
+from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Array, Episodes, Origin, Piece
+from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 COPY_BYTES = 32 * 2**20
@@ -31,7 +33,7 @@ class Hdf5Writer:
 
     def __init__(
         self,
-        file: h5py.File,
+        file: OutputFile,
         layout: Layout,
         episodes: Episodes,
         losses: Sequence[str],
@@ -62,11 +64,24 @@ class Hdf5Writer:
             if layout.next_observations and _differs(rows, unchanged, "next_observations"):
                 here.split(layout.next_observations, following)
             for name, values in rows.extras.items():
-                if unchanged is None or name not in unchanged.extras:
+                before = None if unchanged is None else unchanged.extras.get(name)
+                if before is None or _moved(values, before):
                     self._put_extra(here, group, name, values)
+        self.file.check()
 
     def _put_extra(self, here: "_Put", group: str, name: str, values: Array) -> None:
         inside = self.layout.extras.get(name, f"{self.layout.extras_in}{name}")
+        if inside in self.layout.arrays or inside == notes.NAME:
+            raise EluteError(
+                f"the extra column {name!r} has the name of an array that the format itself uses",
+                hint="write it as .npz, or rename the column",
+            )
+        if values.dtype.kind == "U":  # HDF5 has no UTF-32
+            text = h5py.string_dtype("utf-8", values.dtype.itemsize)
+            values = np.char.encode(values, "utf-8").astype(text)
+        found = here.group.get(inside)
+        if found is not None and (found.dtype, found.shape[1:]) != (values.dtype, values.shape[1:]):
+            del here.group[inside]
         if inside not in here.group:
             rows = self.layout.rows_of(inside, self._group_rows[group])
             here.group.create_dataset(inside, (rows, *values.shape[1:]), dtype=values.dtype)
@@ -98,7 +113,12 @@ class Hdf5Writer:
     def finish(self) -> None:
         """Everything is written."""
         self.file.close()
+        self.file.check()
         self.then()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.file.close()
 
 
 @dataclass(frozen=True)
@@ -117,7 +137,7 @@ class _Put:
             array = self.group[name]
             width = 1 if array.ndim == 1 else array.shape[1]
             part = values[self.at] if values.ndim == 1 else values[self.at, column : column + width]
-            array[self.rows] = part.reshape(-1, *array.shape[1:])
+            array[self.rows] = _fitting(part, array).reshape(-1, *array.shape[1:])
             column += width
 
     def final(self, layout: Layout, following: Array) -> None:
@@ -133,7 +153,46 @@ def _differs(rows: Demonstrations, unchanged: Demonstrations | None, name: str) 
     new, old = getattr(rows, name), getattr(unchanged, name)
     if new is None or old is None:
         return new is not old
+    return _moved(new, old)
+
+
+def _moved(new: Array, old: Array) -> bool:
     return bool(new.ctypes.data != old.ctypes.data or new.shape != old.shape)
+
+
+def _fitting(values: Array, target: h5py.Dataset) -> Array:
+    """Values in the type of an array; HDF5 itself would round them without a word."""
+    if target.dtype.kind not in "iub" or values.dtype.kind != "f":
+        return values
+    with np.errstate(invalid="ignore"):
+        rounded = values.astype(target.dtype)
+    if not np.array_equal(rounded, values):
+        raise EluteError(
+            f"{target.name} is stored as {target.dtype}, which cannot hold the new values",
+            hint="write it as .npz",
+        )
+    return rounded
+
+
+def put_attributes(group: h5py.Group, attributes: Mapping[str, Any]) -> None:
+    """What an HDF5 attribute can hold as it is; the rest goes into the note."""
+    for name, value in attributes.items():
+        number = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
+        if number:
+            group.attrs[name] = value
+        elif isinstance(value, str) and "\0" not in value:
+            group.attrs[name] = notes.storable(value)
+
+
+def unheld(
+    groups: Sequence[h5py.Group], episodes: Episodes, *, skip: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Of each episode, the attributes that its group has not."""
+    return [
+        {name: value for name, value in attributes.items()
+         if name not in group.attrs and name not in skip}
+        for group, attributes in zip(groups, episodes.attributes, strict=True)
+    ]  # fmt: skip
 
 
 def is_whole(origin: Origin, rows: int) -> bool:
@@ -144,6 +203,12 @@ def is_whole(origin: Origin, rows: int) -> bool:
             return False
         at += piece.length
     return at == rows
+
+
+def is_every_group(origin: Origin, rows: Sequence[int]) -> bool:
+    """The same for a file with one group per episode: no episode may have been split either."""
+    whole = is_whole(origin, sum(rows))
+    return whole and [piece.length for piece in origin.pieces] == list(rows)
 
 
 def container(source: DemoSource, format_name: str) -> Origin | None:
@@ -171,16 +236,16 @@ def filler_losses(sample: Demonstrations) -> list[str]:
     return [] if sample.rewards is not None else ["rewards are unknown: zeros stand in, so marked"]
 
 
-def flat_copy(path: Path, origin: Origin, actions: str, *, skip: str = "") -> h5py.File:
+def flat_copy(path: Path, origin: Origin, actions: str, *, skip: str = "") -> OutputFile:
     """A copy of a flat file with the rows of `origin`, open for patching."""
     with h5py.File(origin.path, "r") as source:
         rows = source[actions].shape[0]
         if not is_whole(origin, rows):
-            target = h5py.File(path, "w", track_order=True)
+            target = OutputFile(path, "w", track_order=True, libver="v108")
             copy_rows(source, target, rows, origin.pieces, skip=skip)
             return target
     shutil.copyfile(origin.path, path)
-    return h5py.File(path, "r+")
+    return OutputFile(path, "r+")
 
 
 def group_copies(
@@ -209,22 +274,33 @@ def group_copies(
         if local == Piece(0, rows):
             source.copy(group, target, name)
         else:
-            copy_rows(source[group], target.create_group(name, track_order=True), rows, [local])
+            copy = target.create_group(name, track_order=True)
+            copy_rows(source[group], copy, rows, [local], final_row=True)
         owners.append(owner)
     return owners
 
 
 def copy_rows(
-    source: h5py.Group, target: h5py.Group, rows: int, pieces: Sequence[Piece], *, skip: str = ""
+    source: h5py.Group,
+    target: h5py.Group,
+    rows: int,
+    pieces: Sequence[Piece],
+    *,
+    skip: str = "",
+    final_row: bool = False,
 ) -> None:
-    """Copy everything below a group; arrays with one row per step only in these pieces."""
+    """Copy everything below a group; arrays with one row per step only in these pieces.
+
+    With `final_row`, arrays with one row more are known to be of the steps as well.
+    """
     target.attrs.update(source.attrs)
     for name, item in source.items():
         if name == skip:
             source.copy(item, target, name)
         elif isinstance(item, h5py.Group):
-            copy_rows(item, target.create_group(name, track_order=True), rows, pieces)
-        elif item.shape and item.shape[0] in (rows, rows + 1):
+            copy = target.create_group(name, track_order=True)
+            copy_rows(item, copy, rows, pieces, final_row=final_row)
+        elif item.shape and item.shape[0] in (rows, rows + final_row):
             _copy_pieces(item, target, name, pieces, final_row=item.shape[0] == rows + 1)
         else:
             source.copy(item, target, name)

@@ -6,9 +6,11 @@ no Minari is needed to read or write.
 """
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,12 @@ import numpy as np
 from elute.columns import Column, blocks, columns
 from elute.demos import hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
+from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Array, Episodes, Origin, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 NAME = "minari"
-ABOUT = "Minari dataset folder, HDF5 storage"
 SUFFIXES = ("",)
 
 _METADATA, _MAIN = "metadata.json", "main_data.hdf5"
@@ -42,7 +44,7 @@ def _folder(path: Path) -> Path | None:
     """The dataset folder of a path to it or into it."""
     inside = path.parent if path.name == _MAIN else path
     for folder in (inside, inside.parent if inside.name == "data" else inside):
-        if (folder / "data" / _METADATA).is_file():
+        if os.path.isfile(folder / "data" / _METADATA):  # unlike Path's, never raises
             return folder
     return None
 
@@ -53,16 +55,20 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     if folder is None:
         raise EluteError(f"{path}: no Minari dataset; expected data/{_METADATA} inside")
     metadata = _read_metadata(folder)
+    stored = metadata.pop(note.NAME, None)
     main = folder / "data" / _MAIN
     with hdf5.reading(main, NAME) as file:
         groups = _episode_groups(file, main)
         leaves = list(_leaves(_space(metadata, "observation_space", groups[0]["observations"])))
-        chosen = _chosen(leaves, options.keys, folder)
+        noted = note.decode(json.dumps(stored), str(folder)) if stored else None
+        chosen = _chosen(leaves, options.keys or _noted_keys(noted, "observation", leaves), folder)
         action_leaves = list(_leaves(_space(metadata, "action_space", groups[0]["actions"])))
-        actions = tuple(_inside("actions", key) for key, kind in action_leaves if kind)
+        action_keys = _noted_keys(noted, "action", action_leaves)
+        action_keys = action_keys or [key for key, kind in action_leaves if kind]
+        actions = tuple(_inside("actions", key) for key in action_keys)
         if not actions:
             raise EluteError(f"{folder}: no action that is numbers per step")
-        lengths = [hdf5.dataset(group, actions[0], main).shape[0] for group in groups]
+        lengths = [hdf5.Rows(group, actions[0], main).shape[0] for group in groups]
         infos = _infos(groups, lengths)
         layout = hdf5.Layout(
             groups=tuple(group.name for group in groups),
@@ -80,20 +86,19 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
             episodes=_episodes(groups, lengths, main),
             observation_columns=_columns(groups[0], "observations", chosen, kinds, main),
             action_columns=_columns(
-                groups[0], "actions", [key for key, kind in action_leaves if kind],
-                dict(action_leaves), main,
+                groups[0], "actions", action_keys, dict(action_leaves), main
             ),
             provenance=Provenance(metadata={NAME: metadata}),
         )  # fmt: skip
-        stored = metadata.pop(note.NAME, None)
         carried = [f"observations/{key}" for key, _ in leaves if key not in chosen]
+        carried += [f"actions/{key}" for key, _ in action_leaves if key not in action_keys]
         carried += [f"infos/{name}" for name, held in infos.items() if not held]
         return hdf5.opened(
             main,
             NAME,
             layout,
             header,
-            note=note.decode(json.dumps(stored), str(folder)) if stored else None,
+            note=noted,
             carried=carried,
             source=folder,
         )
@@ -138,6 +143,8 @@ def _space(metadata: dict[str, Any], name: str, stored: h5py.Group | h5py.Datase
 
 def _leaves(space: dict[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
     """Each array of a space: (name inside, its kind; "" where elute cannot hold it)."""
+    if not isinstance(space, dict):
+        raise EluteError(f"{_METADATA} describes a space as {space!r}; expected a mapping")
     inner = space.get("subspaces")
     if isinstance(inner, dict):
         for key, sub in inner.items():
@@ -167,6 +174,13 @@ def _chosen(leaves: list[tuple[str, str]], asked: Sequence[str], folder: Path) -
     return list(asked) or held
 
 
+def _noted_keys(noted: note.Note | None, kind: str, leaves: list[tuple[str, str]]) -> list[str]:
+    """The arrays that elute put together when it wrote the dataset, in their order."""
+    keys = [block.key for block in getattr(noted, f"{kind}_columns", ())]
+    held = [key for key, numbers in leaves if numbers]
+    return keys if set(keys) <= set(held) else []
+
+
 def _columns(
     group: h5py.Group, folder: str, keys: Sequence[str], kinds: dict[str, str], path: Path
 ) -> tuple[Column, ...]:
@@ -194,9 +208,21 @@ def _infos(groups: Sequence[h5py.Group], lengths: Sequence[int]) -> dict[str, bo
 
 
 def _episodes(groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path) -> Episodes:
-    last = {name: [bool(hdf5.dataset(g, name, path)[-1]) for g in groups] for name in _ENDS}
+    last: dict[str, list[bool]] = {name: [] for name in _ENDS}
+    for name, flags in last.items():
+        for group, rows in zip(groups, lengths, strict=True):
+            array = hdf5.Rows(group, name, path)
+            if array.shape not in ((rows,), (rows, 1)):
+                raise EluteError(
+                    f"{path}: {group.name}/{name} is {array.shape}; expected {rows} rows"
+                )
+            flags.append(bool(rows and array.read(rows - 1, rows).any()))
     attributes = [
-        {name: note.jsonable(v) if not isinstance(v, str) else v for name, v in g.attrs.items()}
+        {
+            name: note.jsonable(v) if not isinstance(v, str) else v
+            for name, v in g.attrs.items()
+            if name != "total_steps"
+        }
         for g in groups
     ]
     return Episodes.of(lengths, last["terminations"], last["truncations"], attributes=attributes)
@@ -222,13 +248,14 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
         group_rows=tuple(source.episodes.lengths.tolist()),
         observations=_arrays(file, "observations", source.observation_columns),
         actions=_arrays(file, "actions", source.action_columns),
-        rewards="rewards",
+        rewards="rewards" if "rewards" in file["episode_0"] else None,
         extras_in="infos/",
         final_row=True,
         ends=_ENDS,
     )
     absent = [] if sample.rewards is not None else ["rewards"]
-    noted = note.encode(source, attributes=False, absent=absent, final_repeated=repeated)
+    attributes = hdf5_write.unheld([file[name] for name in layout.groups], source.episodes)
+    noted = note.encode(source, attributes=attributes, absent=absent, final_repeated=repeated)
     metadata |= {
         "total_episodes": len(source.episodes),
         "total_steps": source.episodes.n_rows,
@@ -261,15 +288,16 @@ def _arrays(file: h5py.File, folder: str, of: Sequence[Column]) -> tuple[str, ..
     return tuple(f"{folder}/{block.key}" for block in blocks(of))
 
 
-def _copy(folder: Path, origin: Origin) -> h5py.File:
+def _copy(folder: Path, origin: Origin) -> OutputFile:
     for item in origin.path.parent.iterdir():  # whatever else lies there comes along
         if item.is_file() and item.name not in (_MAIN, _METADATA):
             shutil.copyfile(item, folder / item.name)
     with h5py.File(origin.path, "r") as source:
         groups = _episode_groups(source, origin.path)
-        rows = [(group.name, group["rewards"].shape[0]) for group in groups]
-        if not hdf5_write.is_whole(origin, sum(n for _, n in rows)):
-            target = h5py.File(folder / _MAIN, "w", track_order=True)
+        rows = [(group.name, group["terminations"].shape[0]) for group in groups]
+        numbered = [name for name, _ in rows] == [f"/episode_{i}" for i in range(len(rows))]
+        if not numbered or not hdf5_write.is_every_group(origin, [n for _, n in rows]):
+            target = OutputFile(folder / _MAIN, "w", track_order=True, libver="v108")
             names = [f"episode_{i}" for i in range(len(origin.pieces))]
             pieces = list(zip(names, origin.pieces, strict=True))
             hdf5_write.group_copies(source, target, rows, pieces)
@@ -278,7 +306,7 @@ def _copy(folder: Path, origin: Origin) -> h5py.File:
                 target[name].attrs["total_steps"] = piece.length
             return target
     shutil.copyfile(origin.path, folder / _MAIN)
-    return h5py.File(folder / _MAIN, "r+")
+    return OutputFile(folder / _MAIN, "r+")
 
 
 def _described(source: DemoSource, sample: Demonstrations) -> dict[str, Any]:
@@ -289,8 +317,7 @@ def _described(source: DemoSource, sample: Demonstrations) -> dict[str, Any]:
         "action_space": _built_space(source.action_columns, sample.actions),
     }
     for name, space in built.items():
-        old = json.loads(known[name]) if isinstance(known.get(name), str) else None
-        if old is None or _widths(old) != _widths(space):
+        if _known_widths(known.get(name)) != _widths(space):
             known[name] = json.dumps(space)
     return {"data_format": "hdf5", "minari_version": _VERSION, **known}
 
@@ -307,9 +334,25 @@ def _built_space(of: Sequence[Column], like: Array) -> dict[str, Any]:
         return {**kind, "low": [low] * width, "high": [high] * width}
 
     parts = blocks(of)
-    if len(parts) == 1 or len({part.key for part in parts}) < len(parts):
+    keys = {part.key for part in parts}
+    folders = {folder for key in keys for folder in accumulate(key.split("/")[:-1], "{}/{}".format)}
+    if len(parts) == 1 or len(keys) < len(parts) or keys & folders:
         return box(like.shape[1])
-    return {"type": "Dict", "subspaces": {part.key: box(part.size) for part in parts}}
+    space: dict[str, Any] = {"type": "Dict", "subspaces": {}}
+    for part in parts:
+        *path, name = part.key.split("/")
+        inner = space["subspaces"]
+        for folder in path:
+            inner = inner.setdefault(folder, {"type": "Dict", "subspaces": {}})["subspaces"]
+        inner[name] = box(part.size)
+    return space
+
+
+def _known_widths(text: object) -> list[tuple[str, int]] | None:
+    try:
+        return _widths(json.loads(str(text)))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _widths(space: dict[str, Any]) -> list[tuple[str, int]] | None:
@@ -332,14 +375,12 @@ def _widths(space: dict[str, Any]) -> list[tuple[str, int]] | None:
 
 def _fresh(
     path: Path, source: DemoSource, sample: Demonstrations, metadata: dict[str, Any]
-) -> h5py.File:
-    file = h5py.File(path, "w", track_order=True, libver="v108")
+) -> OutputFile:
+    file = OutputFile(path, "w", track_order=True, libver="v108")
     kind = "float64" if sample.rewards is None else sample.rewards.dtype
     for i, rows in enumerate(source.episodes.lengths.tolist()):
         group = file.create_group(f"episode_{i}", track_order=True)
-        for name, value in source.episodes.attributes[i].items():
-            if isinstance(value, str | int | float):
-                group.attrs[name] = value
+        hdf5_write.put_attributes(group, source.episodes.attributes[i])
         group.attrs.update({"id": i, "total_steps": rows})
         spaces = {
             "observations": ("observation_space", rows + 1, sample.observations.dtype),

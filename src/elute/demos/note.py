@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pydantic
 
-from elute.columns import Column, columns_from_json, columns_to_json
+from elute.columns import Column, Role, columns_from_json, columns_to_json
 from elute.episodes import Episodes, Provenance
 from elute.errors import EluteError
 from elute.types import DemoSource
@@ -20,13 +20,16 @@ from elute.types import DemoSource
 NAME = "elute"
 """Name of the dataset, attribute or key that holds the note."""
 
+FLAT = "flat"
+"""Name of an observation array that is all of the vector, where a format wants a name."""
+
 _ENDS = {"-": (False, False), "t": (True, False), "u": (False, True), "b": (True, True)}
 _END_CODE = {ends: code for code, ends in _ENDS.items()}
 
 
 class _Block(pydantic.BaseModel):
     key: str
-    roles: list[str]
+    roles: list[Role]
 
 
 class _Step(pydantic.BaseModel, extra="allow"):
@@ -41,7 +44,7 @@ class Note(pydantic.BaseModel):
     format: str = ""
     task: str = ""
     steps: list[_Step] = []
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, dict[str, Any]] = {}
     observation_columns: list[_Block] = []
     action_columns: list[_Block] = []
     ends: str = pydantic.Field("", pattern="^[-tub]*$")
@@ -49,7 +52,7 @@ class Note(pydantic.BaseModel):
     inferred: str = pydantic.Field("", pattern="^[01]*$")
     final_repeated: str = pydantic.Field("", pattern="^[01]*$")
     attributes: list[dict[str, Any]] | None = None
-    """Of each episode, where the format cannot hold them."""
+    """Of each episode, what the format cannot hold."""
     absent: list[str] = []
     """Arrays that the format demands and nobody measured: they hold fillers."""
 
@@ -57,7 +60,7 @@ class Note(pydantic.BaseModel):
 def encode(
     source: DemoSource,
     *,
-    attributes: bool,
+    attributes: Sequence[Mapping[str, Any]],
     absent: Sequence[str] = (),
     final_repeated: bool = False,
 ) -> str:
@@ -76,10 +79,10 @@ def encode(
         "ends": "".join(_END_CODE[end] for end in ends),
         "inferred": _bits(episodes.inferred),
         "final_repeated": _bits(episodes.final_repeated | final_repeated),
-        "attributes": list(episodes.attributes) if attributes else None,
+        "attributes": list(attributes) if any(attributes) else None,
         "absent": list(absent),
     }
-    return json.dumps(note, default=jsonable)
+    return storable(json.dumps(note, default=jsonable, ensure_ascii=False))
 
 
 def decode(text: str, where: str) -> Note:
@@ -112,16 +115,21 @@ class Header:
 def apply(note: Note, header: Header) -> Header:
     """The header of a file, completed by its note as far as the note still fits the file."""
     episodes = header.episodes
-    if len(note.ends) == len(episodes):
+    n = len(episodes)
+    if len(note.ends) == n:
         ends = [_ENDS[code] for code in note.ends]
+        noted = note.attributes if len(note.attributes or ()) == n else None
         episodes = Episodes.of(
             episodes.lengths,
             [terminated for terminated, _ in ends],
             [truncated for _, truncated in ends],
-            attributes=note.attributes or episodes.attributes,
-            final_repeated=_unbits(note.final_repeated, len(episodes)),
+            attributes=[
+                {**found, **more}
+                for found, more in zip(episodes.attributes, noted or ({},) * n, strict=True)
+            ],
+            final_repeated=_unbits(note.final_repeated, n),
         )
-        episodes = replace(episodes, inferred=_unbits(note.inferred, len(episodes)))
+        episodes = replace(episodes, inferred=_unbits(note.inferred, n))
     return Header(
         episodes=episodes,
         observation_columns=_renamed(note.observation_columns, header.observation_columns),
@@ -136,8 +144,11 @@ def apply(note: Note, header: Header) -> Header:
 
 
 def _renamed(noted: list[_Block], found: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The noted columns, if they are those of the arrays found or the arrays have no names."""
     named = columns_from_json(block.model_dump() for block in noted)
-    return named if len(named) == len(found) else found
+    keys = [[column.key.replace("/", "_") for column in of] for of in (named, found)]
+    nameless = set(keys[1]) <= {"observation", "action", FLAT}
+    return named if len(named) == len(found) and (nameless or keys[0] == keys[1]) else found
 
 
 def _bits(flags: np.ndarray[Any, Any]) -> str:
@@ -145,7 +156,12 @@ def _bits(flags: np.ndarray[Any, Any]) -> str:
 
 
 def _unbits(bits: str, n: int) -> np.ndarray[Any, Any]:
-    return np.array([bit == "1" for bit in bits.ljust(n, "0")], dtype=bool)
+    return np.array([bit == "1" for bit in bits.ljust(n, "0")[:n]], dtype=bool)
+
+
+def storable(text: str) -> str:
+    """Text that can be encoded: what was read from HDF5 may hold lone surrogates."""
+    return text.encode("utf-8", errors="replace").decode()
 
 
 def jsonable(value: Any) -> Any:  # noqa: ANN401 (whatever an attribute holds)

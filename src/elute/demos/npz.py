@@ -4,8 +4,11 @@ Only `observations` and `actions` are required, so `np.savez(path, observations=
 makes a valid file (one episode). Arrays are stored uncompressed and are mapped, not loaded.
 """
 
+import lzma
 import shutil
+import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,14 @@ from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 NAME = "npz"
-ABOUT = "elute .npz (observations, actions, episode_lengths, ...)"
 SUFFIXES = (".npz",)
 
 _CORE = ("observations", "actions", "rewards", "next_observations")
 _LENGTHS = "episode_lengths"
 _EXTRA = "extra/"
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError,
-               MemoryError, OverflowError, TypeError, SyntaxError, UnicodeError)  # fmt: skip
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
+               lzma.LZMAError, RuntimeError, MemoryError, OverflowError, TypeError,
+               SyntaxError)  # fmt: skip
 
 
 def detect(path: Path) -> bool:
@@ -127,48 +130,53 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> "NpzWriter"
 
 
 class NpzWriter:
-    """Gathers rows in `.npy` files beside the output and zips them when all are there."""
+    """Gathers rows in nameless files beside the output and zips them when all are there."""
 
     def __init__(self, path: Path, source: DemoSource, sample: Demonstrations) -> None:
         self.path, self.source = path, source
         self.losses = container_losses(source, None)
         self.copied = False
-        n = source.episodes.n_rows
-        self.parts = path.with_name(path.name + ".parts")
-        self.parts.mkdir()
-        self.arrays = {
-            name: np.lib.format.open_memmap(
-                self.parts / f"{i}.npy", mode="w+", dtype=like.dtype, shape=(n, *like.shape[1:])
-            )
-            for i, (name, like) in enumerate(_named(sample).items())
-        }
+        self.types = {name: like.dtype for name, like in _named(sample).items()}
+        self.parts: dict[str, Any] = {}
+        for name, like in _named(sample).items():
+            self.parts[name] = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 (see close)
+            header = {
+                "descr": np.lib.format.dtype_to_descr(like.dtype),
+                "fortran_order": False,
+                "shape": (source.episodes.n_rows, *like.shape[1:]),
+            }
+            np.lib.format.write_array_header_1_0(self.parts[name], header)
 
     def put(
         self, start: int, rows: Demonstrations, unchanged: Demonstrations | None = None
     ) -> None:
         """Write rows from `start` on."""
-        del unchanged  # every array is written anew
+        del start, unchanged  # every array is written anew, in order
         for name, values in _named(rows).items():
-            self.arrays[name][start : start + len(rows)] = values
+            self.parts[name].write(values.astype(self.types[name], copy=False).tobytes())
 
     def finish(self) -> None:
         """Zip everything, uncompressed so that it can be mapped again."""
         small: dict[str, Array] = {
             _LENGTHS: self.source.episodes.lengths,
-            note.NAME: np.array(note.encode(self.source, attributes=True)),
+            note.NAME: np.array(
+                note.encode(self.source, attributes=self.source.episodes.attributes)
+            ),
         }
         with zipfile.ZipFile(self.path, "w", zipfile.ZIP_STORED) as archive:
-            for i, (name, array) in enumerate(self.arrays.items()):
-                array.flush()
+            for name, part in self.parts.items():
+                part.seek(0)
                 info = zipfile.ZipInfo(f"{name}.npy")  # no time of day: same rows, same bytes
-                with (self.parts / f"{i}.npy").open("rb") as part, archive.open(
-                    info, "w", force_zip64=True
-                ) as member:  # fmt: skip
+                with archive.open(info, "w", force_zip64=True) as member:
                     shutil.copyfileobj(part, member, 2**20)
             for name, values in small.items():
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
                     np.lib.format.write_array(member, values, allow_pickle=False)
-        shutil.rmtree(self.parts)
+
+    def close(self) -> None:
+        """The nameless files vanish when they are closed."""
+        for part in self.parts.values():
+            part.close()
 
 
 def _named(rows: Demonstrations) -> dict[str, Array]:

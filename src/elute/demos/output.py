@@ -41,6 +41,8 @@ def _check(path: Path, inputs: Sequence[Path]) -> None:
 
 
 def _replace(temporary: Path, path: Path) -> None:
+    if path.is_dir() and not temporary.is_dir():
+        raise EluteError(f"{path}: is a folder; the output is a file")
     if path.is_dir():  # folders cannot be replaced in one step: move the old one away first
         old = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.rename(old)

@@ -8,7 +8,8 @@ row, so it is no boundary. Filter keys (better, okay, worse, ...) become `#bette
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ import numpy as np
 from elute.columns import Column, blocks
 from elute.demos import hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
+from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Episodes, Origin, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 NAME = "robomimic"
-ABOUT = "robomimic HDF5 (data/demo_N, filter keys in mask/)"
 SUFFIXES = (".hdf5", ".h5")
 
 _USUAL = re.compile(r"robot\d+_(eef_pos|eef_quat|gripper_qpos)|object")
@@ -41,12 +42,12 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     with hdf5.reading(path, NAME) as file:
         names = _demo_names(file, path)
         groups = [file[f"data/{name}"] for name in names]
-        lengths = [hdf5.dataset(group, "actions", path).shape[0] for group in groups]
+        lengths = [hdf5.Rows(group, "actions", path).shape[0] for group in groups]
         noted = hdf5.read_note(file, path)
         keys = _chosen(groups[0], options.keys or _noted_keys(groups[0], noted), path)
         layout, carried = _scan(groups, lengths, keys)
         header = note.Header(
-            episodes=_episodes(file, names, lengths),
+            episodes=_episodes(file, groups, names, lengths, path),
             observation_columns=hdf5.array_columns(groups[0], layout.observations, keys, path),
             action_columns=hdf5.array_columns(groups[0], ("actions",), ("action",), path),
             provenance=Provenance(metadata={NAME: _attributes(file["data"])}),
@@ -68,6 +69,8 @@ def _demo_names(file: h5py.File, path: Path) -> list[str]:
 def _noted_keys(group: h5py.Group, noted: note.Note | None) -> list[str]:
     """The keys that elute wrote, in its order: HDF5 lists names by the alphabet."""
     keys = [_stored_key(block.key) for block in noted.observation_columns] if noted else []
+    if keys and note.FLAT in group.get("obs", ()):
+        return [note.FLAT]
     return keys if all(f"obs/{key}" in group for key in keys) else []
 
 
@@ -106,8 +109,8 @@ def _scan(
         following = ()
     observations = tuple(f"obs/{key}" for key in keys)
     used = {*observations, *following, "actions", "rewards"}
-    others = hdf5.row_arrays(groups[0], lengths[0], skip=tuple(used))
-    held = [n for n, fits in others.items() if fits and all(n in group for group in groups)]
+    others = hdf5.shared_arrays(groups, lengths, skip=used)
+    held = [name for name, fits in others.items() if fits]
     layout = hdf5.Layout(
         groups=tuple(group.name for group in groups),
         group_rows=tuple(lengths),
@@ -120,29 +123,48 @@ def _scan(
     return layout, [name for name in others if name not in held]
 
 
-def _episodes(file: h5py.File, names: Sequence[str], lengths: Sequence[int]) -> Episodes:
+def _episodes(
+    file: h5py.File,
+    groups: Sequence[h5py.Group],
+    names: Sequence[str],
+    lengths: Sequence[int],
+    path: Path,
+) -> Episodes:
     filters: dict[str, list[str]] = {name: [] for name in names}
-    for key, members in file.get("mask", {}).items():
-        for member in members[:]:
-            text = member.decode() if isinstance(member, bytes) else str(member)
-            if text in filters:
-                filters[text].append(key)
-    done = np.array([_last_done(file["data"][name]) for name in names])
+    for key, members in _filters(file).items():
+        for member in members:
+            if member in filters:
+                filters[member].append(key)
+    done = np.array([_last_done(group, path) for group in groups])
     return Episodes.of(
         lengths,
         done,
         ~done,
         inferred=True,
         attributes=[
-            {"name": name, "filters": filters[name], **_attributes(file["data"][name])}
-            for name in names
+            {**_attributes(group), "name": name, "filters": filters[name]}
+            for name, group in zip(names, groups, strict=True)
         ],
     )
 
 
-def _last_done(group: h5py.Group) -> bool:
-    done = group.get("dones")
-    return isinstance(done, h5py.Dataset) and bool(done.size) and bool(np.ravel(done[-1])[0])
+def _filters(file: h5py.File) -> dict[str, list[str]]:
+    """Filter key -> names of its demonstrations."""
+    group = file.get("mask")
+    stored = group.items() if isinstance(group, h5py.Group) else ()
+    return {
+        key: [m.decode() if isinstance(m, bytes) else str(m) for m in members[:]]
+        for key, members in stored
+        if isinstance(members, h5py.Dataset) and members.ndim == 1
+    }
+
+
+def _last_done(group: h5py.Group, path: Path) -> bool:
+    if "dones" not in group:
+        return False
+    done = hdf5.Rows(group, "dones", path)
+    rows = done.shape[0]
+    return bool(rows and done.read(rows - 1, rows).any())
 
 
 def _attributes(item: h5py.Group) -> dict[str, Any]:
@@ -174,31 +196,35 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
         ),
     )
     absent = [] if sample.rewards is not None else ["rewards"]
-    if origin is None and "dones" not in sample.extras:
+    if "dones" not in sample.extras:
         absent.append("dones")
-    hdf5_write.write_note(file, note.encode(source, attributes=origin is None, absent=absent))
+    skip = ("filters", "name") if origin or names == _given_names(source.episodes) else ("filters",)
+    attributes = hdf5_write.unheld(
+        [file[group] for group in layout.groups], source.episodes, skip=skip
+    )
+    hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return hdf5_write.Hdf5Writer(file, layout, source.episodes, losses, copied=origin is not None)
 
 
-def _copy(path: Path, origin: Origin) -> tuple[h5py.File, list[str]]:
+def _copy(path: Path, origin: Origin) -> tuple[OutputFile, list[str]]:
     with h5py.File(origin.path, "r") as source:
         old = _demo_names(source, origin.path)
         rows = [source[f"data/{name}/actions"].shape[0] for name in old]
-        if not hdf5_write.is_whole(origin, sum(rows)):
+        if not hdf5_write.is_every_group(origin, rows):
             return _copy_pieces(path, origin, source, list(zip(old, rows, strict=True)))
     shutil.copyfile(origin.path, path)
-    return h5py.File(path, "r+"), old
+    return OutputFile(path, "r+"), old
 
 
 def _copy_pieces(
     path: Path, origin: Origin, source: h5py.File, demos: list[tuple[str, int]]
-) -> tuple[h5py.File, list[str]]:
+) -> tuple[OutputFile, list[str]]:
     stops = np.cumsum([rows for _, rows in demos])
     owners = [int(np.searchsorted(stops, p.start, side="right")) for p in origin.pieces]
     names = [demos[owner][0] for owner in owners]
-    if len(set(names)) < len(names):  # an episode was split: its parts need names of their own
+    if not _in_order(names):
         names = [f"demo_{i}" for i in range(len(names))]
-    target = h5py.File(path, "w", track_order=True, libver="v108")
+    target = OutputFile(path, "w", track_order=True, libver="v108")
     target.attrs.update(source.attrs)
     for name in source:
         if name not in ("data", "mask", note.NAME):
@@ -210,50 +236,65 @@ def _copy_pieces(
     hdf5_write.group_copies(source, data, groups, list(zip(names, origin.pieces, strict=True)))
     for name, piece in zip(names, origin.pieces, strict=True):
         data[name].attrs["num_samples"] = piece.length
-    for key, members in source.get("mask", {}).items():
-        kept = {m.decode() if isinstance(m, bytes) else str(m) for m in members[:]}
+    for key, kept in _filters(source).items():
         new = [name for name, owner in zip(names, owners, strict=True) if demos[owner][0] in kept]
-        target[f"mask/{key}"] = np.array(new, dtype="S")
+        _put_filter(target, key, new, source[f"mask/{key}"].dtype)
     return target, names
 
 
+def _in_order(names: Sequence[str]) -> bool:
+    """Whether they can stay: a reader sorts by number, and parts of one episode share a name."""
+    numbers = [int(re.sub(r"\D", "", name)) for name in names]
+    return all(one < other for one, other in pairwise(numbers))
+
+
+def _put_filter(file: h5py.File, key: str, names: list[str], like: np.dtype[Any]) -> None:
+    longest = max(map(len, names), default=1)
+    fits = like.kind == "O" or like.itemsize >= longest
+    array = file.create_dataset(f"mask/{key}", (len(names),), like if fits else f"S{longest}")
+    array[:] = np.array(names, dtype="S" if names else "S1")
+
+
 def _new_names(episodes: Episodes) -> list[str]:
-    given = [str(attributes.get("name", "")) for attributes in episodes.attributes]
-    usable = all(re.fullmatch(r"demo_\d+", name) for name in given) and len(set(given)) == len(
-        given
-    )
-    return given if usable else [f"demo_{i}" for i in range(len(episodes))]
+    given = _given_names(episodes)
+    usable = all(re.fullmatch(r"demo_\d+", name) for name in given)
+    return given if usable and _in_order(given) else [f"demo_{i}" for i in range(len(episodes))]
 
 
 def _stored_key(key: str) -> str:
     return key.replace("/", "_")  # robomimic looks for arrays, not for deeper groups
 
 
+def _given_names(episodes: Episodes) -> list[str]:
+    return [str(attributes.get("name", "")) for attributes in episodes.attributes]
+
+
 def _observation_names(columns: Sequence[Column]) -> list[str]:
     keys = [_stored_key(block.key) for block in blocks(columns)]
-    return keys if len(set(keys)) == len(keys) and keys != ["observation"] else ["flat"]
+    return keys if len(set(keys)) == len(keys) and keys != ["observation"] else [note.FLAT]
 
 
 def _fresh(
     path: Path, names: list[str], keys: list[str], source: DemoSource, sample: Demonstrations
-) -> h5py.File:
-    file = h5py.File(path, "w", track_order=True, libver="v108")
+) -> OutputFile:
+    file = OutputFile(path, "w", track_order=True, libver="v108")
     data = file.create_group("data", track_order=True)
     data.attrs["total"] = source.episodes.n_rows
     metadata = dict(source.provenance.metadata.get(NAME, {}))
     default = {"env_name": source.provenance.task or "unknown", "type": _GYM, "env_kwargs": {}}
     metadata.setdefault("env_args", json.dumps(default))
-    _put_attributes(data, metadata)
+    hdf5_write.put_attributes(data, metadata)
     for i, name in enumerate(names):
         group = data.create_group(name, track_order=True)
-        _put_attributes(group, source.episodes.attributes[i])
+        kept = {k: v for k, v in source.episodes.attributes[i].items() if k != "name"}
+        hdf5_write.put_attributes(group, kept)
         _create_arrays(group, int(source.episodes.lengths[i]), keys, source, sample)
     filters: dict[str, list[str]] = {}
-    for name, attributes in zip(names, source.episodes.attributes, strict=True):
-        for key in attributes.get("filters", ()):
-            filters.setdefault(str(key), []).append(name)
+    for name, keys_of in zip(names, source.episodes.filters, strict=True):
+        for key in keys_of:
+            filters.setdefault(key, []).append(name)
     for key, members in filters.items():
-        file[f"mask/{key}"] = np.array(members, dtype="S")
+        _put_filter(file, key, members, np.dtype("S1"))
     return file
 
 
@@ -263,7 +304,7 @@ def _create_arrays(
     group.attrs["num_samples"] = rows
     group.create_dataset("actions", (rows, sample.actions.shape[1]), sample.actions.dtype)
     widths = [block.size for block in blocks(source.observation_columns)]
-    if keys == ["flat"]:
+    if keys == [note.FLAT]:
         widths = [sample.observations.shape[1]]
     folders = {"obs": sample.observations, "next_obs": sample.next_observations}
     for folder, like in folders.items():
@@ -274,10 +315,3 @@ def _create_arrays(
     group.create_dataset("rewards", (rows,), kind)
     if "dones" not in sample.extras:
         group["dones"] = (np.arange(rows) == rows - 1).astype("int64")
-
-
-def _put_attributes(group: h5py.Group, attributes: Mapping[str, Any]) -> None:
-    """What an HDF5 attribute can hold; elute's note holds everything."""
-    for name, value in attributes.items():
-        if isinstance(value, str | int | float) and name != "name":
-            group.attrs[name] = value

@@ -11,12 +11,12 @@ import numpy as np
 
 from elute.demos import hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
+from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Episodes, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
 NAME = "vild"
-ABOUT = "VILD / DP-IL HDF5 (expert_states, expert_actions, expert_masks)"
 SUFFIXES = (".h5", ".hdf5")
 HORIZON = 1000
 """Of every task that the published files come from."""
@@ -26,8 +26,8 @@ _SOURCE = "expert_source_path"
 
 
 def detect(path: Path) -> bool:
-    """Whether some root array is called `expert_...`."""
-    return any(name.startswith("expert_") for name in hdf5.root_names(path))
+    """Whether the expert's states or actions stand at the root."""
+    return bool({"expert_states", "expert_actions"} & set(hdf5.root_names(path)))
 
 
 def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
@@ -38,7 +38,7 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
         others = hdf5.row_arrays(file, n, skip=(*_STANDARD, _SOURCE, note.NAME))
         layout = _layout(n, [name for name, held in others.items() if held], file)
         masks = hdf5.dataset(file, "expert_masks", path)
-        if masks.size != n:
+        if masks.size != n or masks.shape[0] != n:
             raise EluteError(f"{path}: expert_masks has shape {masks.shape}; expected {n} rows")
         header = note.Header(
             episodes=_episodes(masks[:].reshape(-1), options.horizon or HORIZON),
@@ -76,6 +76,15 @@ def _episodes(masks: np.ndarray, horizon: int) -> Episodes:
     return Episodes.of(lengths, ended & ~timeout, ended & timeout, inferred=True)
 
 
+def _mask_type(stored: object) -> np.dtype:
+    """The type that masks had before they went through another format."""
+    try:
+        found = np.dtype(str(stored))
+    except TypeError:
+        return np.dtype("int64")
+    return found if found.kind in "fiub" else np.dtype("int64")
+
+
 def _metadata(file: h5py.File, mask_type: np.dtype) -> dict[str, str]:
     metadata = {"mask_type": str(mask_type)}
     stored = file.get(_SOURCE)
@@ -103,19 +112,20 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
     )
     writer.put_ends()
     absent = [] if sample.rewards is not None else ["rewards"]
-    hdf5_write.write_note(file, note.encode(source, attributes=True, absent=absent))
+    attributes = source.episodes.attributes
+    hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return writer
 
 
-def _fresh(path: Path, n: int, source: DemoSource, sample: Demonstrations) -> h5py.File:
+def _fresh(path: Path, n: int, source: DemoSource, sample: Demonstrations) -> OutputFile:
     metadata = source.provenance.metadata.get(NAME, {})
-    file = h5py.File(path, "w")
+    file = OutputFile(path, "w")
     file.create_dataset(
         "expert_states", (n, sample.observations.shape[1]), sample.observations.dtype
     )
     file.create_dataset("expert_actions", (n, sample.actions.shape[1]), sample.actions.dtype)
-    file["expert_masks"] = np.ones(n, dtype=metadata.get("mask_type", "int64"))
+    file["expert_masks"] = np.ones(n, dtype=_mask_type(metadata.get("mask_type")))
     rewards = "float64" if sample.rewards is None else sample.rewards.dtype
     file.create_dataset("expert_rewards", (n,), rewards)
-    file[_SOURCE] = str(metadata.get("source_path", source.provenance.source))
+    file[_SOURCE] = note.storable(str(metadata.get("source_path", source.provenance.source)))
     return file

@@ -1,0 +1,104 @@
+"""The noise schedule of a diffusion model, as float64 numpy; no torch.
+
+Steps are counted as the paper does: i = 1..N, and i = 0 is the data itself (alpha_bar_0 = 1).
+
+    alpha_i = 1 - beta_i,   alpha_bar_i = prod_{j<=i} alpha_j
+    diffuse:    x_i = sqrt(alpha_bar_i) x + sqrt(1 - alpha_bar_i) eps                     (Eq. 6)
+    step down:  x_{i-1} = (x_i - beta_i / sqrt(1 - alpha_bar_i) eps_hat) / sqrt(alpha_i)
+                          + sqrt(beta_i) z,   no z at the last step                     (Eq. 7)
+
+The continuous time t = i / N has beta(t) dt and zeta(t) = (1/2) int_0^t beta(s) ds, so that
+alpha_bar is about exp(-2 zeta). (The paper prints the predicted noise of Eq. 7 in a denominator.)
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NewType, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.errors import EluteError
+
+Step = NewType("Step", int)
+"""Discrete, 0..N."""
+Time = NewType("Time", float)
+"""Continuous, 0..1."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """How much noise each step adds. Arrays are indexed by the step; entry 0 is "no noise"."""
+
+    beta: Floats
+    """beta_0 = 0, then beta_1 .. beta_N."""
+
+    @classmethod
+    def linear(cls, n_steps: int = 1000, first: float = 1e-4, last: float = 0.02) -> Self:
+        """The paper's: beta from 1e-4 to 0.02 in equal steps."""
+        return cls(np.concatenate([[0.0], np.linspace(first, last, n_steps)]))
+
+    @classmethod
+    def cosine(cls, n_steps: int = 1000, offset: float = 0.008) -> Self:
+        """alpha_bar falls like a squared cosine (Nichol and Dhariwal 2021); beta at most 0.999."""
+        t = np.arange(n_steps + 1) / n_steps
+        alpha_bar = np.cos((t + offset) / (1 + offset) * np.pi / 2) ** 2
+        beta = np.clip(1 - alpha_bar[1:] / alpha_bar[:-1], 0.0, 0.999)
+        return cls(np.concatenate([[0.0], beta]))
+
+    def __post_init__(self) -> None:
+        beta = np.asarray(self.beta, dtype=np.float64)
+        if beta.ndim != 1 or len(beta) < 2 or beta[0] != 0 or not ((beta >= 0) & (beta < 1)).all():
+            raise EluteError("a schedule is beta_0 = 0 followed by numbers from 0 to 1")
+        beta.flags.writeable = False
+        object.__setattr__(self, "beta", beta)
+
+    @property
+    def n_steps(self) -> int:
+        """N."""
+        return len(self.beta) - 1
+
+    @cached_property
+    def alpha(self) -> Floats:
+        """1 - beta."""
+        return 1.0 - self.beta
+
+    @cached_property
+    def alpha_bar(self) -> Floats:
+        """Share of the signal's variance that is left at each step."""
+        return np.asarray(np.cumprod(self.alpha), dtype=np.float64)
+
+    @cached_property
+    def signal(self) -> Floats:
+        """sqrt(alpha_bar): what the data is multiplied by."""
+        return np.sqrt(self.alpha_bar)
+
+    @cached_property
+    def noise(self) -> Floats:
+        """sqrt(1 - alpha_bar): the standard deviation of the noise."""
+        return np.sqrt(1.0 - self.alpha_bar)
+
+    def check(self, step: int) -> Step:
+        """The same step, if there is one.
+
+        Raises:
+            EluteError: it is not among 0..N.
+        """
+        if not 0 <= step <= self.n_steps:
+            raise EluteError(f"reverse step {step} asked for; expected 0 to {self.n_steps}")
+        return Step(step)
+
+    def time(self, step: Step) -> Time:
+        """T = i / N."""
+        return Time(step / self.n_steps)
+
+    def step(self, time: Time) -> Step:
+        """The nearest step to a time."""
+        return self.check(round(time * self.n_steps))
+
+    def zeta(self, time: Time) -> float:
+        """(1/2) int_0^t beta(s) ds for the linear schedule's line through N beta_1 and N beta_N."""
+        low, high = self.n_steps * self.beta[1], self.n_steps * self.beta[-1]
+        return float(0.5 * low * time + 0.25 * (high - low) * time**2)
