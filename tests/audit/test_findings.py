@@ -145,6 +145,14 @@ def test_bang_bang_control_is_not_a_row_of_jumps():
     assert "action-jumps" not in codes(audit(demos))
 
 
+def test_a_missing_boundary_shows_as_a_broken_step():
+    demos = pointmass(3)
+    lengths = demos.episodes.lengths.tolist()
+    joined = Episodes.of([lengths[0] + lengths[1], lengths[2]], [True, True])
+    found = finding(audit(changed(demos, episodes=joined)), "broken-steps")
+    assert found.numbers["rows"] == [lengths[0] - 1]
+
+
 def with_ends(demos, terminated, truncated):
     ends = Episodes.of(demos.episodes.lengths, terminated, truncated)
     return changed(demos, episodes=ends)

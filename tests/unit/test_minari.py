@@ -42,6 +42,10 @@ def minari_folder(tmp_path, monkeypatch):
     return folder
 
 
+LAST_INFOS = {f"infos/{name} (its row after the last action)" for name in ("qpos", "deep/success")}
+"""What elute does not hold of the infos that it holds."""
+
+
 def recorded(space, action_space=ACTION, *, name="lab/made-v0", lengths=LENGTHS, **options):
     """A dataset that Minari itself writes."""
     space.seed(0)
@@ -106,7 +110,7 @@ def test_a_dataset_is_read_as_recorded():
     qpos = np.concatenate([e.infos["qpos"][:-1] for e in episodes])
     assert_same_array(demos.extras["qpos"], qpos)
     assert set(demos.extras) == {"qpos", "deep/success"}
-    assert demos.origin.carried == ("infos/text",)
+    assert set(demos.origin.carried) == {"infos/text", *LAST_INFOS}
     assert demos.episodes.terminated.tolist() == [True, False, False]
     assert demos.episodes.truncated.tolist() == [False, True, False]
     assert not demos.episodes.inferred.any()
@@ -135,7 +139,7 @@ def test_named_observations_are_put_together_and_images_carried():
     assert keys == {
         "goal": ("continuous",) * 2, "arm/quat": ("quaternion",) * 4, "mode": ("discrete",)
     }  # fmt: skip
-    carried = {"observations/camera", "observations/words", "infos/text"}
+    carried = {"observations/camera", "observations/words", "infos/text", *LAST_INFOS}
     assert carried == set(source.origin.carried)
     chosen = open_demos(source.provenance.source, options=ReadOptions(keys=("mode", "goal")))
     assert chosen.rows(0, 12).observations.shape == (12, 3)

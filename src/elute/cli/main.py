@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from elute import __version__
-from elute.cli import demos, interrupt
+from elute.cli import demos
 from elute.errors import EluteError
 
 app = typer.Typer(
@@ -59,7 +59,6 @@ def main() -> None:
     """Run, and turn what a user can mend into a message without a traceback."""
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(threads, "1")  # small matrices: more threads only wait for each other
-    interrupt.listen()
     try:
         app()
     except EluteError as error:

@@ -11,8 +11,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from elute.cli import interrupt
-
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
 
@@ -46,7 +44,6 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     began, task = time.monotonic(), bar.add_task(label, total=None)
 
     def update(done: int, total: int) -> None:
-        interrupt.check()
         if err.is_terminal and time.monotonic() - began > PATIENCE:
             bar.start()
         bar.update(task, completed=done, total=total)

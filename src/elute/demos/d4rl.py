@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from elute.demos import hdf5, hdf5_write, note
+from elute.demos import arrays, hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Array, Episodes, Provenance
@@ -24,22 +24,22 @@ _STANDARD = ("observations", "actions", "rewards", "terminals", "timeouts", "nex
 
 def detect(path: Path) -> bool:
     """Whether observations or actions stand at the root."""
-    return bool({"observations", "actions"} & set(hdf5.root_names(path)))
+    return bool({"observations", "actions"} & set(arrays.root_names(path)))
 
 
 def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     """Open a D4RL file."""
     del options  # the file says all
-    with hdf5.reading(path, NAME) as file:
-        n = hdf5.dataset(file, "actions", path).shape[0]
-        others = hdf5.row_arrays(file, n, skip=(*_STANDARD, "metadata", note.NAME))
+    with arrays.reading(path, NAME) as file:
+        n = arrays.dataset(file, "actions", path).shape[0]
+        others = arrays.row_arrays(file, n, skip=(*_STANDARD, "metadata", note.NAME))
         layout = _layout(file, n, [name for name, held in others.items() if held])
         header = note.Header(
             episodes=_episodes(file, path, n),
-            observation_columns=hdf5.array_columns(
+            observation_columns=arrays.array_columns(
                 file, layout.observations, ("observation",), path
             ),
-            action_columns=hdf5.array_columns(file, layout.actions, ("action",), path),
+            action_columns=arrays.array_columns(file, layout.actions, ("action",), path),
             provenance=Provenance(metadata={NAME: _metadata(file)}),
         )
         carried = [name for name, held in others.items() if not held]
@@ -65,7 +65,7 @@ def _layout(file: h5py.File, n: int, extras: list[str]) -> hdf5.Layout:
 
 
 def _flags(file: h5py.File, name: str, path: Path, n: int) -> Array:
-    array = hdf5.dataset(file, name, path)
+    array = arrays.dataset(file, name, path)
     if array.size != n or array.shape[0] != n:
         raise EluteError(f"{path}: {name} has shape {array.shape}; expected {n} rows")
     flags: Array = array[:].reshape(-1).astype(bool)  # old files store (n, 1)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from elute.columns import assign_roles, check_roles
+from elute.demos.arrays import root_names
 from elute.demos.format import ReadOptions
 from elute.demos.formats import FORMATS, format_module
-from elute.demos.hdf5 import root_names
 from elute.demos.output import output
+from elute.demos.uninterrupted import uninterrupted
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource, chunks
 
@@ -116,8 +117,9 @@ def save(
         first = source.rows(0, 1)
         sample = transform(0, first) if transform else first
         described = _Described(source, sample, name)
-        writer = format_module(name).write(temporary, described, sample)
-        stack.callback(writer.close)
+        with uninterrupted():
+            writer = format_module(name).write(temporary, described, sample)
+            stack.callback(writer.close)
         if strict and writer.losses:
             raise EluteError(
                 f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
@@ -125,9 +127,11 @@ def save(
             )
         in_file = writer.copied and not isinstance(source, Demonstrations)
         for start, rows, changed in _transformed(source, transform):
-            writer.put(start, changed, unchanged=rows if in_file else None)
+            with uninterrupted():
+                writer.put(start, changed, unchanged=rows if in_file else None)
             progress(start + len(rows), total)
-        writer.finish()
+        with uninterrupted():
+            writer.finish()
     return writer.losses
 
 

@@ -13,6 +13,7 @@ from elute.columns import is_action_side
 from elute.demos import note as notes
 from elute.demos.hdf5 import Layout, merged, stamp
 from elute.demos.hdf5_output import OutputFile
+from elute.demos.uninterrupted import uninterrupted
 from elute.episodes import Array, Episodes, Origin, Piece
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
@@ -118,7 +119,8 @@ class Hdf5Writer:
 
     def close(self) -> None:
         """Let go of the file."""
-        self.file.close()
+        with uninterrupted():
+            self.file.close()
 
 
 @dataclass(frozen=True)

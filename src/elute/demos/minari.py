@@ -9,19 +9,18 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from elute.columns import Column, blocks, columns
-from elute.demos import hdf5, hdf5_write, note
+from elute.demos import arrays, hdf5, hdf5_write, note
+from elute.demos import minari_spaces as spaces
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5_output import OutputFile
-from elute.episodes import Array, Episodes, Origin, Provenance
+from elute.episodes import Episodes, Origin, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
@@ -30,7 +29,6 @@ SUFFIXES = ("",)
 
 _METADATA, _MAIN = "metadata.json", "main_data.hdf5"
 _VERSION = "0.5.3"  # of the storage layout written here
-_DISCRETE = ("Discrete", "MultiDiscrete", "MultiBinary")
 _ENDS: dict[str, hdf5.End] = {"terminations": "terminated", "truncations": "truncated"}
 _STANDARD = ("observations", "actions", "rewards", *_ENDS, "infos")
 
@@ -57,18 +55,18 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     metadata = _read_metadata(folder)
     stored = metadata.pop(note.NAME, None)
     main = folder / "data" / _MAIN
-    with hdf5.reading(main, NAME) as file:
+    with arrays.reading(main, NAME) as file:
         groups = _episode_groups(file, main)
-        leaves = list(_leaves(_space(metadata, "observation_space", groups[0]["observations"])))
+        leaves = _leaves(metadata, groups[0], "observation")
         noted = note.decode(json.dumps(stored), str(folder)) if stored else None
         chosen = _chosen(leaves, options.keys or _noted_keys(noted, "observation", leaves), folder)
-        action_leaves = list(_leaves(_space(metadata, "action_space", groups[0]["actions"])))
+        action_leaves = _leaves(metadata, groups[0], "action")
         action_keys = _noted_keys(noted, "action", action_leaves)
         action_keys = action_keys or [key for key, kind in action_leaves if kind]
         actions = tuple(_inside("actions", key) for key in action_keys)
         if not actions:
             raise EluteError(f"{folder}: no action that is numbers per step")
-        lengths = [hdf5.Rows(group, actions[0], main).shape[0] for group in groups]
+        lengths = [arrays.Rows(group, actions[0], main).shape[0] for group in groups]
         infos = _infos(groups, lengths)
         layout = hdf5.Layout(
             groups=tuple(group.name for group in groups),
@@ -92,7 +90,10 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
         )  # fmt: skip
         carried = [f"observations/{key}" for key, _ in leaves if key not in chosen]
         carried += [f"actions/{key}" for key, _ in action_leaves if key not in action_keys]
-        carried += [f"infos/{name}" for name, held in infos.items() if not held]
+        carried += [
+            f"infos/{name}{' (its row after the last action)' * held}"
+            for name, held in infos.items()
+        ]
         return hdf5.opened(
             main,
             NAME,
@@ -131,31 +132,10 @@ def _episode_groups(file: h5py.File, path: Path) -> list[h5py.Group]:
     return groups
 
 
-def _space(metadata: dict[str, Any], name: str, stored: h5py.Group | h5py.Dataset) -> Any:  # noqa: ANN401
-    """The serialised space, or what the stored arrays suggest where the metadata has none."""
-    text = metadata.get(name)
-    if isinstance(text, str):
-        return json.loads(text)
-    if isinstance(stored, h5py.Group):
-        return {"type": "Dict", "subspaces": {k: _space({}, name, v) for k, v in stored.items()}}
-    return {"type": "Box", "shape": list(stored.shape[1:]), "dtype": str(stored.dtype)}
-
-
-def _leaves(space: dict[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
-    """Each array of a space: (name inside, its kind; "" where elute cannot hold it)."""
-    if not isinstance(space, dict):
-        raise EluteError(f"{_METADATA} describes a space as {space!r}; expected a mapping")
-    inner = space.get("subspaces")
-    if isinstance(inner, dict):
-        for key, sub in inner.items():
-            yield from _leaves(sub, f"{at}/{key}".strip("/"))
-    elif isinstance(inner, list):
-        for i, sub in enumerate(inner):
-            yield from _leaves(sub, f"{at}/_index_{i}".strip("/"))
-    elif space["type"] == "Box" and len(space["shape"]) <= 1:
-        yield at, "Box"
-    else:
-        yield at, space["type"] if space["type"] in _DISCRETE else ""
+def _leaves(metadata: dict[str, Any], group: h5py.Group, kind: str) -> list[tuple[str, str]]:
+    """The arrays of the observation or action space, each with its kind."""
+    space = spaces.stored_space(metadata, f"{kind}_space", group[f"{kind}s"])
+    return list(spaces.leaves_of(space))
 
 
 def _inside(folder: str, key: str) -> str:
@@ -186,10 +166,10 @@ def _columns(
 ) -> tuple[Column, ...]:
     made: list[Column] = []
     for key in keys:
-        array = hdf5.dataset(group, _inside(folder, key), path)
+        array = arrays.dataset(group, _inside(folder, key), path)
         width = array.shape[1] if array.ndim == 2 else 1
         name = key or folder.removesuffix("s")
-        made += columns(name, width, discrete=kinds[key] in _DISCRETE)
+        made += columns(name, width, discrete=kinds[key] in spaces.DISCRETE)
     return tuple(made)
 
 
@@ -197,12 +177,12 @@ def _infos(groups: Sequence[h5py.Group], lengths: Sequence[int]) -> dict[str, bo
     """Names below `infos` -> whether elute can hold them: numbers, T + 1 rows, in every episode."""
     found: dict[str, bool] = {}
     if isinstance(groups[0].get("infos"), h5py.Group):
-        for name, _ in hdf5.row_arrays(groups[0]["infos"], lengths[0]).items():
-            arrays = [group.get(f"infos/{name}") for group in groups]
+        for name, _ in arrays.row_arrays(groups[0]["infos"], lengths[0]).items():
+            stored = [group.get(f"infos/{name}") for group in groups]
             found[name] = all(
                 isinstance(a, h5py.Dataset) and a.dtype.kind in "fiub" and a.ndim <= 2
                 and a.shape[0] == rows + 1
-                for a, rows in zip(arrays, lengths, strict=True)
+                for a, rows in zip(stored, lengths, strict=True)
             )  # fmt: skip
     return found
 
@@ -211,7 +191,7 @@ def _episodes(groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path) 
     last: dict[str, list[bool]] = {name: [] for name in _ENDS}
     for name, flags in last.items():
         for group, rows in zip(groups, lengths, strict=True):
-            array = hdf5.Rows(group, name, path)
+            array = arrays.Rows(group, name, path)
             if array.shape not in ((rows,), (rows, 1)):
                 raise EluteError(
                     f"{path}: {group.name}/{name} is {array.shape}; expected {rows} rows"
@@ -313,64 +293,13 @@ def _described(source: DemoSource, sample: Demonstrations) -> dict[str, Any]:
     """Metadata of a fresh dataset; what an earlier Minari dataset said is kept if it fits."""
     known = dict(source.provenance.metadata.get(NAME, {}))
     built = {
-        "observation_space": _built_space(source.observation_columns, sample.observations),
-        "action_space": _built_space(source.action_columns, sample.actions),
+        "observation_space": spaces.built_space(source.observation_columns, sample.observations),
+        "action_space": spaces.built_space(source.action_columns, sample.actions),
     }
     for name, space in built.items():
-        if _known_widths(known.get(name)) != _widths(space):
+        if spaces.known_widths(known.get(name)) != spaces.widths(space):
             known[name] = json.dumps(space)
     return {"data_format": "hdf5", "minari_version": _VERSION, **known}
-
-
-def _built_space(of: Sequence[Column], like: Array) -> dict[str, Any]:
-    def box(width: int) -> dict[str, Any]:
-        if like.dtype.kind == "f":
-            low, high = float("-inf"), float("inf")
-        elif like.dtype.kind == "b":
-            low, high = 0, 1
-        else:
-            low, high = int(np.iinfo(like.dtype).min), int(np.iinfo(like.dtype).max)
-        kind = {"type": "Box", "dtype": str(like.dtype), "shape": [width]}
-        return {**kind, "low": [low] * width, "high": [high] * width}
-
-    parts = blocks(of)
-    keys = {part.key for part in parts}
-    folders = {folder for key in keys for folder in accumulate(key.split("/")[:-1], "{}/{}".format)}
-    if len(parts) == 1 or len(keys) < len(parts) or keys & folders:
-        return box(like.shape[1])
-    space: dict[str, Any] = {"type": "Dict", "subspaces": {}}
-    for part in parts:
-        *path, name = part.key.split("/")
-        inner = space["subspaces"]
-        for folder in path:
-            inner = inner.setdefault(folder, {"type": "Dict", "subspaces": {}})["subspaces"]
-        inner[name] = box(part.size)
-    return space
-
-
-def _known_widths(text: object) -> list[tuple[str, int]] | None:
-    try:
-        return _widths(json.loads(str(text)))
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return None
-
-
-def _widths(space: dict[str, Any]) -> list[tuple[str, int]] | None:
-    """Name and width of each array of a space; nothing if elute cannot hold all of it."""
-    inner = space.get("subspaces")
-    if isinstance(inner, dict):
-        widths: list[tuple[str, int]] = []
-        for key, sub in inner.items():
-            deeper = _widths(sub)
-            if deeper is None:
-                return None
-            widths += [(f"{key}/{name}".strip("/"), width) for name, width in deeper]
-        return widths
-    if space["type"] == "Discrete":
-        return [("", 1)]
-    if space["type"] == "Box" and len(space["shape"]) == 1:
-        return [("", space["shape"][0])]
-    return None
 
 
 def _fresh(
@@ -382,22 +311,17 @@ def _fresh(
         group = file.create_group(f"episode_{i}", track_order=True)
         hdf5_write.put_attributes(group, source.episodes.attributes[i])
         group.attrs.update({"id": i, "total_steps": rows})
-        spaces = {
+        kinds = {
             "observations": ("observation_space", rows + 1, sample.observations.dtype),
             "actions": ("action_space", rows, sample.actions.dtype),
         }
-        for folder, (space, length, dtype) in spaces.items():
-            for key, shape in _shapes(json.loads(metadata[space])):
+        for folder, (space, length, dtype) in kinds.items():
+            for key, shape in spaces.shapes(json.loads(metadata[space])):
                 _create(group, _inside(folder, key), (length, *shape), dtype)
         _create(group, "rewards", (rows,), kind)
         for name in _ENDS:
             _create(group, name, (rows,), bool)
     return file
-
-
-def _shapes(space: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
-    flat = space["type"] == "Discrete"  # Minari stores these as one number per step
-    return [(key, () if flat else (width,)) for key, width in _widths(space) or []]
 
 
 def _create(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any) -> None:  # noqa: ANN401

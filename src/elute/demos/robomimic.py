@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from elute.columns import Column, blocks
-from elute.demos import hdf5, hdf5_write, note
+from elute.demos import arrays, hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Episodes, Origin, Provenance
@@ -34,22 +34,22 @@ _GYM = 2  # robomimic's code for an environment of Gym
 
 def detect(path: Path) -> bool:
     """Whether there is a `/data` group."""
-    return "data" in hdf5.root_names(path)
+    return "data" in arrays.root_names(path)
 
 
 def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     """Open a robomimic file."""
-    with hdf5.reading(path, NAME) as file:
+    with arrays.reading(path, NAME) as file:
         names = _demo_names(file, path)
         groups = [file[f"data/{name}"] for name in names]
-        lengths = [hdf5.Rows(group, "actions", path).shape[0] for group in groups]
+        lengths = [arrays.Rows(group, "actions", path).shape[0] for group in groups]
         noted = hdf5.read_note(file, path)
         keys = _chosen(groups[0], options.keys or _noted_keys(groups[0], noted), path)
         layout, carried = _scan(groups, lengths, keys)
         header = note.Header(
             episodes=_episodes(file, groups, names, lengths, path),
-            observation_columns=hdf5.array_columns(groups[0], layout.observations, keys, path),
-            action_columns=hdf5.array_columns(groups[0], ("actions",), ("action",), path),
+            observation_columns=arrays.array_columns(groups[0], layout.observations, keys, path),
+            action_columns=arrays.array_columns(groups[0], ("actions",), ("action",), path),
             provenance=Provenance(metadata={NAME: _attributes(file["data"])}),
         )
         return hdf5.opened(path, NAME, layout, header, note=noted, carried=carried)
@@ -109,7 +109,7 @@ def _scan(
         following = ()
     observations = tuple(f"obs/{key}" for key in keys)
     used = {*observations, *following, "actions", "rewards"}
-    others = hdf5.shared_arrays(groups, lengths, skip=used)
+    others = arrays.shared_arrays(groups, lengths, skip=used)
     held = [name for name, fits in others.items() if fits]
     layout = hdf5.Layout(
         groups=tuple(group.name for group in groups),
@@ -162,7 +162,7 @@ def _filters(file: h5py.File) -> dict[str, list[str]]:
 def _last_done(group: h5py.Group, path: Path) -> bool:
     if "dones" not in group:
         return False
-    done = hdf5.Rows(group, "dones", path)
+    done = arrays.Rows(group, "dones", path)
     rows = done.shape[0]
     return bool(rows and done.read(rows - 1, rows).any())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from elute.demos import hdf5, hdf5_write, note
+from elute.demos import arrays, hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Episodes, Provenance
@@ -27,25 +27,25 @@ _SOURCE = "expert_source_path"
 
 def detect(path: Path) -> bool:
     """Whether the expert's states or actions stand at the root."""
-    return bool({"expert_states", "expert_actions"} & set(hdf5.root_names(path)))
+    return bool({"expert_states", "expert_actions"} & set(arrays.root_names(path)))
 
 
 def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     """Open a VILD file."""
-    with hdf5.reading(path, NAME) as file:
-        actions = hdf5.dataset(file, "expert_actions", path)
+    with arrays.reading(path, NAME) as file:
+        actions = arrays.dataset(file, "expert_actions", path)
         n = actions.shape[0]
-        others = hdf5.row_arrays(file, n, skip=(*_STANDARD, _SOURCE, note.NAME))
+        others = arrays.row_arrays(file, n, skip=(*_STANDARD, _SOURCE, note.NAME))
         layout = _layout(n, [name for name, held in others.items() if held], file)
-        masks = hdf5.dataset(file, "expert_masks", path)
+        masks = arrays.dataset(file, "expert_masks", path)
         if masks.size != n or masks.shape[0] != n:
             raise EluteError(f"{path}: expert_masks has shape {masks.shape}; expected {n} rows")
         header = note.Header(
             episodes=_episodes(masks[:].reshape(-1), options.horizon or HORIZON),
-            observation_columns=hdf5.array_columns(
+            observation_columns=arrays.array_columns(
                 file, layout.observations, ("observation",), path
             ),
-            action_columns=hdf5.array_columns(file, layout.actions, ("action",), path),
+            action_columns=arrays.array_columns(file, layout.actions, ("action",), path),
             provenance=Provenance(metadata={NAME: _metadata(file, masks.dtype)}),
         )
         carried = [name for name, held in others.items() if not held]

@@ -103,6 +103,7 @@ def _one_file(
         *checks.duplicate_findings(summary, source.episodes),
         *checks.column_findings(summary, columns, sample),
         *checks.action_findings(summary, bounds, source.action_columns, rows),
+        *checks.step_findings(summary),
         *checks.end_findings(source.episodes, horizon),
     ]
     return findings, sample, summary

@@ -237,6 +237,23 @@ def end_findings(episodes: Episodes, horizon: int | None) -> list[Finding]:
     return findings
 
 
+def step_findings(summary: Summary) -> list[Finding]:
+    """Steps inside an episode that do not lead to the next row."""
+    rows = summary.broken_steps
+    if len(rows) == 0:
+        return []
+    return [
+        Finding(
+            "broken-steps",
+            "warning",
+            f"the next observation of {len(rows)} rows is not the observation of the row that "
+            f"follows in the same episode: rows {listed(rows[:6].tolist())}",
+            "an episode boundary is missing there, or one of the two was processed alone",
+            numbers={"rows": rows[:100].tolist(), "count": len(rows)},
+        )
+    ]
+
+
 def _timeout_findings(episodes: Episodes, horizon: int | None) -> list[Finding]:
     longest = int(episodes.lengths.max())
     limit = horizon or longest

@@ -53,6 +53,8 @@ class Summary:
     """Rows per action column that lie on or outside them."""
     excess: float
     """How far outside the bounds the worst action lies."""
+    broken_steps: NDArray[np.int64]
+    """Rows whose next observation is not the observation of the following row."""
 
 
 def summarise(
@@ -81,6 +83,7 @@ def summarise(
         outside=np.zeros(n_actions, dtype=np.int64),
         at_bounds=np.zeros(n_actions, dtype=np.int64),
         excess=0.0,
+        broken_steps=np.empty(0, dtype=np.int64),
     )
     for start, rows in chunks(source):
         _add_rows(found, start, rows)
@@ -121,6 +124,10 @@ def _add_rows(found: Summary, start: int, rows: Demonstrations) -> None:
     stop = start + len(rows)
     found.hashes[start:stop], columns = _hashes(pairs, start)
     found.column_hashes += columns
+    if rows.next_observations is not None:
+        differs = (rows.next_observations[:-1] != rows.observations[1:]).any(axis=1)
+        differs[rows.episodes.stops[:-1] - 1] = False  # the last step of an episode leads elsewhere
+        found.broken_steps = np.append(found.broken_steps, start + np.flatnonzero(differs))
     if found.rewards is not None and rows.rewards is not None:
         found.rewards[start:stop] = rows.rewards
 
