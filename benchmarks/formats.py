@@ -89,7 +89,9 @@ def measure(path: Path, name: str) -> dict[str, float]:
 
 def help_cost() -> dict[str, Any]:
     """What `elute --help` takes and imports."""
-    code = "import sys, elute.cli.main; print([m for m in ('torch', 'gymnasium') if m in sys.modules])"
+    code = (
+        "import sys, elute.cli.main; print([m for m in ('torch', 'gymnasium') if m in sys.modules])"
+    )
     imported = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

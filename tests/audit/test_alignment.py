@@ -103,6 +103,13 @@ def test_a_simulator_has_the_last_word():
     assert unsure.verdict == "aligned"
 
 
+def test_a_simulator_that_cannot_tell_is_not_quoted():
+    demos = misplaced(pointmass(40, noise=0.3), 1)
+    found = {f.code: f for f in audit(demos, replay=lambda _: dict.fromkeys(SHIFTS, 30.0)).findings}
+    assert "explains" in found["misaligned"].message
+    assert "30" in found["replay-inconclusive"].message
+
+
 def test_the_published_expert_is_misaligned_by_one(data_folder):
     found = [f for f in audit(open_demos(data_folder / "halfcheetah/expert.h5")).findings
              if f.code == "misaligned"]  # fmt: skip

@@ -145,6 +145,42 @@ def test_bang_bang_control_is_not_a_row_of_jumps():
     assert "action-jumps" not in codes(audit(demos))
 
 
+def test_a_gripper_that_switches_is_no_jump():
+    rng = np.random.default_rng(0)
+    gripper = np.where(np.arange(3500) // 175 % 2, 1.0, -1.0)[:, None]
+    actions = np.concatenate([np.cumsum(0.01 * rng.standard_normal((3500, 1)), 0), gripper], 1)
+    for kind in (False, True):
+        named = (*columns("arm", 1), *columns("grip", 1, discrete=kind))
+        demos = Demonstrations(
+            observations=rng.standard_normal((3500, 2)), actions=actions, action_columns=named,
+            episodes=Episodes.of([3500]),
+        )  # fmt: skip
+        assert "action-jumps" not in codes(audit(demos))
+
+
+def test_lengths_that_vary_are_no_time_limit():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(10, 15, 60)
+    states = rng.standard_normal((lengths.sum(), 3))
+    demos = Demonstrations(observations=states, actions=states[:, :1] * 2,
+                           episodes=Episodes.of(lengths, [True] * 60))  # fmt: skip
+    assert "timeout-as-terminal" not in codes(audit(demos))
+
+
+def test_a_column_that_only_varies_by_rounding_has_no_scale():
+    good, other = pointmass(20, seed=1), pointmass(20, seed=2)
+    rounded = good.observations.copy()
+    rounded[:, 4] = 0.3 + 1e-13 * np.arange(len(good))
+    found = audit(other, optimal=changed(good, observations=rounded))
+    assert "scale-mismatch" not in codes(found)
+
+
+def test_huge_values_are_no_error_of_ours():
+    demos = pointmass(5)
+    found = audit(changed(demos, observations=demos.observations * 1e300))
+    assert all(isinstance(row["velocity"], float) for row in found.episodes)
+
+
 def test_a_missing_boundary_shows_as_a_broken_step():
     demos = pointmass(3)
     lengths = demos.episodes.lengths.tolist()

@@ -60,6 +60,15 @@ def test_dropping_splits_the_episode_and_ends_the_first_part_as_truncated():
     assert np.isfinite(mended.pairs).all()
 
 
+def test_a_next_observation_that_is_not_finite_goes_too():
+    demos = pointmass(2)
+    observations, following = demos.observations.copy(), demos.next_observations.copy()
+    observations[5] = following[4] = np.nan
+    mended = drop_non_finite(replace(demos, observations=observations, next_observations=following))
+    assert np.isfinite(mended.next_observations).all()
+    assert audit(mended).errors == ()
+
+
 def test_all_rows_broken_is_an_error():
     demos = pointmass(1)
     with pytest.raises(EluteError, match="nothing is left"):

@@ -159,8 +159,61 @@ def test_optimal_is_audited_and_compared(elute, data_folder):
     code, out, _ = elute("demos", "audit", noisy, "--optimal", f"{good}#episodes=0", "--json")
     found = {f["code"]: f["file"] for f in json.loads(out)["findings"]}
     assert code == 1
-    assert found["misaligned"] == str(good)
+    assert found["misaligned"] == f"{good}#episodes=0"
     assert found["low-coverage"] == str(noisy)
+
+
+def test_fix_never_writes_onto_the_optimal_file(elute, broken, tmp_path):
+    good = tmp_path / "good.h5"
+    save(pointmass(40, seed=5), good, format="vild")
+    before = good.read_bytes()
+    code, _, err = elute("demos", "audit", broken, "--optimal", good, "--fix", good)
+    assert code == 2
+    assert "the output is the input" in err
+    assert good.read_bytes() == before
+
+
+def test_two_selections_of_one_file_are_told_apart(elute, tmp_path):
+    both = tmp_path / "both.hdf5"
+    save(realign(pointmass(60, noise=0.3), -1), both, format="robomimic")
+    bad, good = f"{both}#episodes=0-27", f"{both}#episodes=28-57"
+    fixed = tmp_path / "fixed.hdf5"
+    code, out, _ = elute("demos", "audit", bad, "--optimal", good, "--fix", fixed, "--json")
+    report = json.loads(out)
+    assert report["fixed"]["repairs"] == ["realign"]
+    assert sorted(f["file"] for f in report["findings"] if f["code"] == "misaligned") == [bad, good]
+    assert code == 1  # the optimal demonstrations are still misaligned
+    assert elute("demos", "audit", fixed)[0] == 0
+
+
+def test_infinity_is_a_finding_and_valid_json(elute, tmp_path):
+    actions = np.ones((50, 2))
+    actions[7, 1] = np.inf
+    np.savez(tmp_path / "inf.npz", observations=np.random.default_rng(0).random((50, 3)),
+             actions=actions)  # fmt: skip
+    code, out, _ = elute("demos", "audit", tmp_path / "inf.npz", "--bounds=-1,2", "--json")
+    assert code == 1
+    assert {"non-finite", "out-of-bounds"} <= {f["code"] for f in json.loads(out)["findings"]}
+
+
+def test_derived_actions_that_went_stale_are_named(elute, clean, tmp_path):
+    with h5py.File(clean, "r+") as file:
+        for demo in file["data"].values():
+            demo["actions_abs"] = demo["actions"][:] * 2
+    code, _, err = elute("demos", "corrupt", clean, tmp_path / "noisy.hdf5")
+    assert code == 0
+    assert "actions_abs: still that of the recorded actions" in err
+
+
+def test_a_task_brings_the_roles_of_its_columns(elute, tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "ant.npz", observations=rng.random((50, 27)), actions=rng.random((50, 8)))
+    from elute.cli.demos import _open  # noqa: PLC0415 (what every command opens files with)
+
+    source = _open(str(tmp_path / "ant.npz"), "", "observation[2]=discrete", None, "ant")
+    roles = [column.role for column in source.observation_columns[:6]]
+    assert roles == ["continuous", "quaternion", "discrete", "quaternion", "quaternion",
+                     "continuous"]  # fmt: skip
 
 
 def test_convert_says_what_is_lost_and_strict_refuses(elute, clean, tmp_path):
@@ -236,6 +289,7 @@ def test_selections(elute, clean):
         (("info", "{clean}#top=0"), "from 1 to 30"),
         (("info", "{clean}#episodes=99"), "episode 99 asked for"),
         (("info", "{clean}#episodes=a"), "cannot read 'a'"),
+        (("info", "{clean}#episodes=4-2"), "runs backwards"),
         (("info", "{clean}", "--columns", "force=wobbly"), "no column role"),
         (("info", "{clean}", "--columns", "arm=discrete"), "'arm', which is not here"),
         (("info", "{clean}", "--keys", "camera"), "no low-dimensional observation 'camera'"),

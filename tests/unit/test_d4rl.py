@@ -20,7 +20,7 @@ def test_columns_of_one_are_read_flat(tmp_path):
         assert_same_array(demos.next_observations, file["next_observations"][:])
         assert_same_array(demos.extras["infos/qpos"], file["infos/qpos"][:])
     assert set(demos.extras) == {"infos/qpos", "infos/action_log_probs"}
-    assert set(demos.origin.carried) == {"infos/frame", "metadata"}
+    assert set(demos.origin.carried) == {"infos/frame", "metadata", "attributes of the file"}
     assert demos.provenance.metadata["d4rl"] == {"algorithm": "SAC"}
 
 

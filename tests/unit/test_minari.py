@@ -353,3 +353,30 @@ def test_an_episode_without_steps_is_refused(minari_folder):
         file["episode_1/observations"].resize(1, axis=0)
     with pytest.raises(EluteError, match="a-v0"):
         open_demos(minari_folder / "a-v0")
+
+
+def test_a_tuple_of_unlike_spaces_survives_another_format(tmp_path):
+    space = gymnasium.spaces.Tuple(
+        (gymnasium.spaces.Discrete(4), gymnasium.spaces.Box(-1, 1, (3,), np.float32))
+    )
+    rng = np.random.default_rng(0)
+    buffer = EpisodeBuffer(
+        observations=(np.arange(6) % 4, rng.random((6, 3)).astype("float32")),
+        actions=np.arange(5) % 3,
+        rewards=np.ones(5),
+        terminations=np.arange(5) == 4,
+        truncations=np.zeros(5, dtype=bool),
+        infos={},
+    )
+    before = minari.create_dataset_from_buffers(
+        "unlike-v0", buffer=[buffer], observation_space=space,
+        action_space=gymnasium.spaces.Discrete(3),
+    )  # fmt: skip
+    save(open_demos(folder_of(before)), tmp_path / "x.npz", strict=True)
+    save(open_demos(tmp_path / "x.npz"), tmp_path / "again-v0", format="minari", strict=True)
+    after = minari.MinariDataset(tmp_path / "again-v0" / "data")
+    assert after.observation_space == space
+    assert after.action_space == before.action_space
+    for one, other in zip(before[0].observations, after[0].observations, strict=True):
+        assert_same_array(other, one)
+    assert_same_array(after[0].actions, before[0].actions)

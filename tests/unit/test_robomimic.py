@@ -246,3 +246,36 @@ def test_raw_recordings_are_refused_with_advice(tmp_path):
     with pytest.raises(EluteError, match=r"no observations") as caught:
         open_demos(path)
     assert "dataset_states_to_obs" in caught.value.hint
+
+
+def test_types_of_arrays_survive_another_format(tmp_path):
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        demo = file.create_group("data/demo_0")
+        demo["obs/position"] = np.linspace(0, 1, 12, dtype="float32").reshape(6, 2)
+        demo["obs/angle"] = np.linspace(0, 1, 6, dtype="float64")[:, None] / 3
+        demo["actions"] = np.ones((6, 1))
+        demo.attrs["gains"] = np.array([1.5, 2.5])
+        file["data"].attrs["offsets"] = np.array([1, 2, 3])
+    save(open_demos(path), tmp_path / "b.npz")
+    save(open_demos(tmp_path / "b.npz"), tmp_path / "c.hdf5", format="robomimic")
+    with h5py.File(path) as one, h5py.File(tmp_path / "c.hdf5") as other:
+        for key in ("position", "angle"):
+            name = f"data/demo_0/obs/{key}"
+            assert_same_array(other[name][:], one[name][:])
+        assert other["data/demo_0"].attrs["gains"].tolist() == [1.5, 2.5]
+        assert other["data"].attrs["offsets"].tolist() == [1, 2, 3]
+
+
+def test_what_else_stands_in_the_file_is_said_when_it_is_lost(tmp_path):
+    path = robomimic_file(tmp_path / "a.hdf5")
+    with h5py.File(path, "r+") as file:
+        file["notes"] = "mine"
+        file.attrs["lab"] = "mine"
+    said = " ".join(save(open_demos(path), tmp_path / "b.npz"))
+    assert "notes" in said
+    assert "attributes of the file" in said
+    save(open_demos(path), tmp_path / "copy.hdf5")
+    with h5py.File(tmp_path / "copy.hdf5") as file:
+        assert file["notes"][()] == b"mine"
+        assert file.attrs["lab"] == "mine"

@@ -65,9 +65,17 @@ TaskName = Annotated[str, typer.Option("--task", help="Task the data is of, e.g.
 def _open(file: str, keys: str, columns: str, horizon: int | None, task: str = "") -> "DemoSource":
     from elute.demos.files import open_demos
     from elute.demos.format import ReadOptions
+    from elute.envs.task import find_task
 
     chosen = tuple(key.strip() for key in keys.split(",") if key.strip())
-    return open_demos(file, options=ReadOptions(chosen, horizon), columns=columns, task=task)
+    known = find_task(task).columns if task else ""
+    return open_demos(
+        file,
+        options=ReadOptions(chosen, horizon),
+        columns=columns,
+        task=task,
+        task_columns=known,
+    )
 
 
 @app.command()
@@ -137,7 +145,7 @@ def audit(
             source, optimal=good, bounds=limits, horizon=horizon, replay=replay, progress=update
         )
     report: dict[str, Any] = found.to_json()
-    repairs = _fix(source, found, fix, limits if clip else None, clip, strict) if fix else []
+    repairs = _fix(source, good, found, fix, limits, clip, strict) if fix else []
     if fix:
         report["fixed"] = {"file": str(fix), "repairs": repairs}
     if as_json:
@@ -146,8 +154,12 @@ def audit(
         tables.show_audit(found)
         if fix:
             say(f"wrote {fix}: " + (", ".join(repairs) or "nothing to repair, a plain copy"))
-    failing = found.findings if strict else found.errors
-    left = [f for f in failing if f.severity != "note" and f.repair not in repairs]
+    failing = ("error", "warning") if strict else ("error",)
+    left = [
+        finding
+        for finding in found.findings
+        if finding.severity in failing and (finding.about_optimal or finding.repair not in repairs)
+    ]
     raise typer.Exit(1 if left else 0)
 
 
@@ -199,6 +211,7 @@ def _check_task(task: str, source: "DemoSource") -> None:
 
 def _fix(
     source: "DemoSource",
+    good: "DemoSource | None",
     found: "Audit",
     path: Path,
     limits: "Bounds | None",
@@ -210,13 +223,17 @@ def _fix(
     from elute.demos.audit.repair import repaired
     from elute.demos.files import save
 
-    limits = limits or own_bounds(source) if clip else None
+    limits = (limits or own_bounds(source)) if clip else None
     if clip and limits is None:
         raise EluteError("--clip needs the bounds of the actions", hint="give --task or --bounds")
-    own = [finding for finding in found.findings if finding.file == found.file]
-    demos = source.rows(0, source.episodes.n_rows)
-    mended = repaired(demos, own, clip=limits)
-    say_losses(save(mended, path, strict=strict))
+    own = [finding for finding in found.findings if not finding.about_optimal]
+    mended = repaired(source.rows(0, source.episodes.n_rows), own, clip=limits)
+    with progress("writing") as update:
+        spare = [good] if good is not None else []
+        say_losses(save(mended, path, strict=strict, spare=spare, progress=update))
+    for step in mended.provenance.steps[len(source.provenance.steps) :]:
+        details = ", ".join(f"{k}={v}" for k, v in step.items() if k != "operation")
+        say(f"{step['operation']}: {details}")
     made = [finding.repair for finding in own if finding.repair not in ("", "clip")]
     return [*made, *(["clip"] if clip else [])]
 
@@ -236,13 +253,15 @@ def convert(
     Without --to the format follows from OUT's ending, or is the input's own: then everything else
     in the file (images, attributes, filter keys) is kept as it is.
     """
+    from elute.demos.audit.finding import counted
     from elute.demos.files import save
 
     source = _open(file, keys, columns, horizon)
     with progress("converting") as update:
         losses = save(source, out, format=to, strict=strict, progress=update)
     say_losses(losses)
-    say(f"wrote {out}: {source.episodes.n_rows} rows in {len(source.episodes)} episodes")
+    rows = counted(source.episodes.n_rows, "row")
+    say(f"wrote {out}: {rows} in {counted(len(source.episodes), 'episode')}")
 
 
 @app.command()

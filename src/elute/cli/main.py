@@ -68,6 +68,3 @@ def main() -> None:
         if stop.code == 130:  # typer has caught Ctrl-C
             sys.stderr.write("interrupted; nothing was left half-written\n")
         raise
-    except BrokenPipeError:  # the reader of a pipe has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)

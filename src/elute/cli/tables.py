@@ -7,8 +7,9 @@ import numpy as np
 from rich.table import Table
 
 from elute.cli.show import out
-from elute.columns import Column, blocks
+from elute.columns import Block, Column, blocks
 from elute.demos.audit.audit import Audit
+from elute.demos.audit.finding import counted
 from elute.demos.audit.quality import MEASURES
 from elute.episodes import Array
 from elute.types import DemoSource, chunks
@@ -96,7 +97,7 @@ def _arrays(
             {
                 "name": block.key,
                 "columns": block.size,
-                "roles": sorted(set(block.roles)),
+                "roles": _roles(block, low, high),
                 "lowest": _number(low[block.start : block.stop].min()),
                 "highest": _number(high[block.start : block.stop].max()),
             }
@@ -105,13 +106,21 @@ def _arrays(
     }
 
 
+def _roles(block: Block, low: Array, high: Array) -> list[str]:
+    """Roles of an array's columns; one that never changes is constant, whatever it is called."""
+    still = low[block.start : block.stop] >= high[block.start : block.stop]
+    seen = zip(block.roles, still.tolist(), strict=True)
+    return sorted({"constant" if same else role for role, same in seen})
+
+
 def show_facts(facts: dict[str, Any]) -> None:
     """Facts about a file, on the terminal."""
     episodes, returns = facts["episodes"], facts["returns"]
     out.print(f"{facts['file']}  ({facts['format']})", markup=False)
-    guessed = ", inferred from the length" if episodes["ends_inferred"] else ""
+    guessed = ", inferred" if episodes["ends_inferred"] else ""
     lines = [
-        ("rows", f"{facts['rows']} in {episodes['count']} episodes of {_range(episodes)}"),
+        ("rows", f"{facts['rows']} in {counted(episodes['count'], 'episode')} "
+                 f"of {_range(episodes)}"),
         ("ends", f"{episodes['terminated']} terminated, {episodes['truncated']} truncated"
                  f"{guessed}"),
         ("returns", "no rewards" if returns is None else
@@ -158,7 +167,8 @@ def _shown(value: object) -> str:
 
 def show_audit(found: Audit) -> None:
     """Findings and the quality of episodes, on the terminal."""
-    out.print(f"{found.file}: {found.rows} rows in {len(found.episodes)} episodes", markup=False)
+    size = f"{counted(found.rows, 'row')} in {counted(len(found.episodes), 'episode')}"
+    out.print(f"{found.file}: {size}", markup=False)
     files = {finding.file for finding in found.findings}
     for finding in found.findings:
         where = f" [{finding.file}]" if len(files) > 1 else ""

@@ -141,6 +141,19 @@ def shared_arrays(
     }
 
 
+def mixed_types(group: h5py.Group, names: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Key -> type of the arrays that are joined, where they differ; joined, they have one type."""
+    types = {key: str(group[name].dtype) for name, key in zip(names, keys, strict=True)}
+    return types if len(set(types.values())) > 1 else {}
+
+
+def strangers(file: h5py.File, known: Collection[str]) -> list[str]:
+    """What else stands at the root of a file."""
+    return [name for name in file if name not in known] + ["attributes of the file"] * bool(
+        len(file.attrs)
+    )
+
+
 def array_columns(
     group: h5py.Group, names: Sequence[str], keys: Sequence[str], path: Path
 ) -> tuple[Column, ...]:

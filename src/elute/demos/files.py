@@ -5,7 +5,7 @@ save(demos, "lift.npz")
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from difflib import get_close_matches
@@ -39,6 +39,7 @@ def open_demos(
     options: ReadOptions | None = None,
     columns: str = "",
     task: str = "",
+    task_columns: str = "",
 ) -> DemoSource:
     """Open a file, rows unread: `FILE`, `FILE#better`, `FILE#top=2`, `FILE#episodes=5,9`.
 
@@ -47,6 +48,7 @@ def open_demos(
         options: what the file does not say about itself.
         columns: roles of columns, `KEY=ROLE,KEY[3:7]=ROLE`.
         task: name of the task, for provenance.
+        task_columns: roles that the task knows; they yield to `columns`.
 
     Raises:
         EluteError: there is no such file, no format fits, or the selection is empty.
@@ -54,7 +56,8 @@ def open_demos(
     path, selection = split_spec(spec)
     source = _read(path, options or ReadOptions())
     if columns or task:
-        source = _described(source, columns, task)
+        check_roles(columns, (*source.observation_columns, *source.action_columns))
+        source = _described(source, f"{task_columns},{columns}", task)
     return _select(source, selection) if selection else source
 
 
@@ -95,6 +98,7 @@ def save(
     format: str = "",
     transform: Transform | None = None,
     strict: bool = False,
+    spare: Sequence[DemoSource] = (),
     progress: Progress = _silent,
 ) -> list[str]:
     """Write demonstrations; in the format they came in, everything else in the file is kept.
@@ -105,6 +109,7 @@ def save(
         format: name of the format; by default what the path's ending or the source says.
         transform: applied to each chunk on the way.
         strict: refuse if the format cannot hold everything.
+        spare: other files in use, which must not be overwritten either.
         progress: called after each chunk.
 
     Returns:
@@ -113,7 +118,8 @@ def save(
     path = Path(path)
     name = format or guess_format(path, source.provenance.format)
     total = source.episodes.n_rows
-    with output(path, inputs=_inputs(source)) as temporary, ExitStack() as stack:
+    inputs = [given for data in (source, *spare) for given in _inputs(data)]
+    with output(path, inputs=inputs) as temporary, ExitStack() as stack:
         first = source.rows(0, 1)
         sample = transform(0, first) if transform else first
         described = _Described(source, sample, name)
@@ -239,7 +245,7 @@ def _near(path: Path) -> str:
     if not folder.is_dir():
         return f"the folder {folder} does not exist"
     names = os.listdir(folder) if os.access(folder, os.R_OK) else []
-    near = get_close_matches(path.name, names, n=1)
+    near = get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f"did you mean {folder / near[0]}?" if near else "check the path"
 
 
@@ -256,7 +262,6 @@ def guess_format(path: Path, source_format: str) -> str:
 
 
 def _described(source: DemoSource, columns: str, task: str) -> DemoSource:
-    check_roles(columns, (*source.observation_columns, *source.action_columns))
     changes = {
         "observation_columns": assign_roles(source.observation_columns, columns),
         "action_columns": assign_roles(source.action_columns, columns),
@@ -301,10 +306,12 @@ def _numbers(text: str, n: int, selection: str) -> list[int]:
         first, _, last = part.partition("-")
         if not first.isdecimal() or (last and not last.isdecimal()):
             raise EluteError(f"#{selection}: cannot read {part!r}", hint="write 5,9 or 0-4")
+        if last and int(last) < int(first):
+            raise EluteError(f"#{selection}: {part} runs backwards", hint="write 0-4")
         if max(int(first), int(last or first)) >= n:
             raise EluteError(f"#{selection}: episode {part} asked for; there are 0..{n - 1}")
         chosen += range(int(first), int(last or first) + 1)
-    return chosen
+    return list(dict.fromkeys(chosen))
 
 
 def returns(source: DemoSource) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -184,6 +184,8 @@ def put_attributes(group: h5py.Group, attributes: Mapping[str, Any]) -> None:
             group.attrs[name] = value
         elif isinstance(value, str) and "\0" not in value:
             group.attrs[name] = notes.storable(value)
+        elif isinstance(value, list) and value and {type(item) for item in value} <= {float, int}:
+            group.attrs[name] = np.array(value)
 
 
 def unheld(

@@ -86,13 +86,25 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
             action_columns=_columns(
                 groups[0], "actions", action_keys, dict(action_leaves), main
             ),
-            provenance=Provenance(metadata={NAME: metadata}),
+            provenance=Provenance(
+                metadata={
+                    NAME: metadata,
+                    note.TYPES: {
+                        "observations": arrays.mixed_types(
+                            groups[0], layout.observations, chosen
+                        ),
+                        "actions": arrays.mixed_types(groups[0], actions, action_keys),
+                    },
+                }
+            ),
         )  # fmt: skip
         carried = [f"observations/{key}" for key, _ in leaves if key not in chosen]
         carried += [f"actions/{key}" for key, _ in action_leaves if key not in action_keys]
+        fillers = noted is not None and note.FINAL_INFOS in noted.absent
         carried += [
             f"infos/{name}{' (its row after the last action)' * held}"
             for name, held in infos.items()
+            if not (held and fillers)
         ]
         return hdf5.opened(
             main,
@@ -234,6 +246,7 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
         ends=_ENDS,
     )
     absent = [] if sample.rewards is not None else ["rewards"]
+    absent += [note.FINAL_INFOS] * (origin is None)
     attributes = hdf5_write.unheld([file[name] for name in layout.groups], source.episodes)
     noted = note.encode(source, attributes=attributes, absent=absent, final_repeated=repeated)
     metadata |= {
@@ -297,7 +310,7 @@ def _described(source: DemoSource, sample: Demonstrations) -> dict[str, Any]:
         "action_space": spaces.built_space(source.action_columns, sample.actions),
     }
     for name, space in built.items():
-        if spaces.known_widths(known.get(name)) != spaces.widths(space):
+        if spaces.known_widths(known.get(name)) != spaces.widths(spaces.shapes(space)):
             known[name] = json.dumps(space)
     return {"data_format": "hdf5", "minari_version": _VERSION, **known}
 
@@ -316,8 +329,10 @@ def _fresh(
             "actions": ("action_space", rows, sample.actions.dtype),
         }
         for folder, (space, length, dtype) in kinds.items():
-            for key, shape in spaces.shapes(json.loads(metadata[space])):
-                _create(group, _inside(folder, key), (length, *shape), dtype)
+            types = note.types_of(source.provenance, folder)
+            for key, shape in spaces.shapes(json.loads(metadata[space])) or []:
+                name = _inside(folder, key)
+                _create(group, name, (length, *shape), types.get(key, dtype))
         _create(group, "rewards", (rows,), kind)
         for name in _ENDS:
             _create(group, name, (rows,), bool)

@@ -1,6 +1,7 @@
 """Gymnasium spaces as Minari writes them down: JSON, read and built without Gymnasium."""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
@@ -76,30 +77,39 @@ def built_space(of: Sequence[Column], like: Array) -> dict[str, Any]:
 def known_widths(text: object) -> list[tuple[str, int]] | None:
     """`widths` of a space as text; nothing if it is no space."""
     try:
-        return widths(json.loads(str(text)))
+        return widths(shapes(json.loads(str(text))))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
-def widths(space: dict[str, Any]) -> list[tuple[str, int]] | None:
+def widths(of: list[tuple[str, tuple[int, ...]]] | None) -> list[tuple[str, int]] | None:
     """Name and width of each array of a space; nothing if elute cannot hold all of it."""
-    inner = space.get("subspaces")
-    if isinstance(inner, dict):
-        found: list[tuple[str, int]] = []
-        for key, sub in inner.items():
-            deeper = widths(sub)
-            if deeper is None:
-                return None
-            found += [(f"{key}/{name}".strip("/"), width) for name, width in deeper]
-        return found
-    if space["type"] == "Discrete":
-        return [("", 1)]
-    if space["type"] == "Box" and len(space["shape"]) == 1:
-        return [("", space["shape"][0])]
-    return None
+    return None if of is None else [(name, math.prod(shape)) for name, shape in of]
 
 
-def shapes(space: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+def shapes(space: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]] | None:
     """Name and shape of one step of each array that a space is stored in."""
-    flat = space["type"] == "Discrete"  # Minari stores these as one number per step
-    return [(key, () if flat else (width,)) for key, width in widths(space) or []]
+    inner = space.get("subspaces")
+    if isinstance(inner, list):
+        inner = {f"_index_{i}": sub for i, sub in enumerate(inner)}
+    if not isinstance(inner, dict):
+        shape = _shape(space)
+        return None if shape is None else [("", shape)]
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for key, sub in inner.items():
+        deeper = shapes(sub)
+        if deeper is None:
+            return None
+        found += [(f"{key}/{name}".strip("/"), shape) for name, shape in deeper]
+    return found
+
+
+def _shape(space: dict[str, Any]) -> tuple[int, ...] | None:
+    """The shape of one step, if it is a number or a row of numbers."""
+    kind = space["type"]
+    if kind == "Discrete":
+        return ()
+    if kind == "MultiDiscrete":
+        return (len(space["nvec"]),)
+    size = [space["n"]] if kind == "MultiBinary" else space["shape"] if kind == "Box" else []
+    return (int(size[0]),) if len(size) == 1 and isinstance(size[0], int) else None

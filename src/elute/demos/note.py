@@ -23,6 +23,11 @@ NAME = "elute"
 FLAT = "flat"
 """Name of an observation array that is all of the vector, where a format wants a name."""
 
+TYPES = "types"
+"""Key of provenance metadata: the types of joined arrays, where they differ."""
+FINAL_INFOS = "final infos"
+"""Marks, among what is absent, that the row of infos after the last action is a filler."""
+
 _ENDS = {"-": (False, False), "t": (True, False), "u": (False, True), "b": (True, True)}
 _END_CODE = {ends: code for code, ends in _ENDS.items()}
 
@@ -141,6 +146,13 @@ def apply(note: Note, header: Header) -> Header:
             metadata={**note.metadata, **header.provenance.metadata},
         ),
     )
+
+
+def types_of(provenance: Provenance, which: str) -> dict[str, str]:
+    """Key -> type of the arrays that "observations" or "actions" were joined from."""
+    types = provenance.metadata.get(TYPES)
+    found = types.get(which) if isinstance(types, dict) else None
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
 def _renamed(noted: list[_Block], found: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -29,11 +29,15 @@ def output(path: Path, *, inputs: Sequence[Path] = ()) -> Iterator[Path]:
 
 
 def _check(path: Path, inputs: Sequence[Path]) -> None:
+    if not path.name:
+        raise EluteError("the output has no name", hint="give a path to write to")
     for given in inputs:
         if path.resolve() == given.resolve() or path.resolve() in given.resolve().parents:
             raise EluteError(f"{path}: the output is the input", hint="give another output path")
         if given.is_dir() and given.resolve() in path.resolve().parents:
             raise EluteError(f"{path}: the output lies inside the input {given}")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise EluteError(f"{path}: {path.parent} is a file, not a folder")
     if not path.parent.is_dir():
         raise EluteError(f"{path}: the folder {path.parent} does not exist", hint="create it first")
     if path.is_dir() and any(path.iterdir()) and not (path / "data" / "metadata.json").is_file():

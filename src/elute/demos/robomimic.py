@@ -46,11 +46,19 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
         noted = hdf5.read_note(file, path)
         keys = _chosen(groups[0], options.keys or _noted_keys(groups[0], noted), path)
         layout, carried = _scan(groups, lengths, keys)
+        carried += arrays.strangers(file, known=("data", "mask", note.NAME))
         header = note.Header(
             episodes=_episodes(file, groups, names, lengths, path),
             observation_columns=arrays.array_columns(groups[0], layout.observations, keys, path),
             action_columns=arrays.array_columns(groups[0], ("actions",), ("action",), path),
-            provenance=Provenance(metadata={NAME: _attributes(file["data"])}),
+            provenance=Provenance(
+                metadata={
+                    NAME: _attributes(file["data"]),
+                    note.TYPES: {
+                        "observations": arrays.mixed_types(groups[0], layout.observations, keys)
+                    },
+                }
+            ),
         )
         return hdf5.opened(path, NAME, layout, header, note=noted, carried=carried)
 
@@ -195,6 +203,7 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
             f"next_obs/{key}" for key in keys if f"data/{names[0]}/next_obs/{key}" in file
         ),
     )
+    losses += _stale(sample)
     absent = [] if sample.rewards is not None else ["rewards"]
     if "dones" not in sample.extras:
         absent.append("dones")
@@ -204,6 +213,14 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
     )
     hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return hdf5_write.Hdf5Writer(file, layout, source.episodes, losses, copied=origin is not None)
+
+
+def _stale(sample: Demonstrations) -> list[str]:
+    """Arrays that were computed from the actions and no longer agree with them."""
+    done = {step["operation"] for step in sample.provenance.steps}
+    changed = done & {"corrupt", "clip", "purify"}
+    derived = [name for name in sample.extras if re.match("actions_abs|action_dict/", name)]
+    return [f"{name}: still that of the recorded actions" for name in derived if changed]
 
 
 def _copy(path: Path, origin: Origin) -> tuple[OutputFile, list[str]]:
@@ -286,7 +303,8 @@ def _fresh(
     hdf5_write.put_attributes(data, metadata)
     for i, name in enumerate(names):
         group = data.create_group(name, track_order=True)
-        kept = {k: v for k, v in source.episodes.attributes[i].items() if k != "name"}
+        given = source.episodes.attributes[i]
+        kept = {k: v for k, v in given.items() if k not in ("name", "filters")}
         hdf5_write.put_attributes(group, kept)
         _create_arrays(group, int(source.episodes.lengths[i]), keys, source, sample)
     filters: dict[str, list[str]] = {}
@@ -306,11 +324,13 @@ def _create_arrays(
     widths = [block.size for block in blocks(source.observation_columns)]
     if keys == [note.FLAT]:
         widths = [sample.observations.shape[1]]
+    types = note.types_of(source.provenance, "observations")
     folders = {"obs": sample.observations, "next_obs": sample.next_observations}
     for folder, like in folders.items():
         for key, width in zip(keys, widths, strict=True):
             if like is not None:
-                group.create_dataset(f"{folder}/{key}", (rows, width), like.dtype)
+                dtype = types.get(key, like.dtype)
+                group.create_dataset(f"{folder}/{key}", (rows, width), dtype)
     kind = "float64" if sample.rewards is None else sample.rewards.dtype
     group.create_dataset("rewards", (rows,), kind)
     if "dones" not in sample.extras:

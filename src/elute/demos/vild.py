@@ -49,6 +49,7 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
             provenance=Provenance(metadata={NAME: _metadata(file, masks.dtype)}),
         )
         carried = [name for name, held in others.items() if not held]
+        carried += arrays.strangers(file, known=list(file))
         return hdf5.opened(
             path, NAME, layout, header, note=hdf5.read_note(file, path), carried=carried
         )

@@ -23,12 +23,14 @@ class Task:
     horizon: int
     hidden_positions: int
     """How many leading joint positions the observation leaves out (where the robot is)."""
+    columns: str = ""
+    """Roles of columns that are not plain numbers, as `--columns` takes them."""
 
 
 TASKS = {
     task.name: task
     for task in (
-        Task("ant", "Ant-v5", (27, 105, 111), 8, -1.0, 1.0, 1000, 2),
+        Task("ant", "Ant-v5", (27, 105, 111), 8, -1.0, 1.0, 1000, 2, "observation[1:5]=quaternion"),
         Task("halfcheetah", "HalfCheetah-v5", (17,), 6, -1.0, 1.0, 1000, 1),
         Task("hopper", "Hopper-v5", (11,), 3, -1.0, 1.0, 1000, 1),
         Task("walker2d", "Walker2d-v5", (17,), 6, -1.0, 1.0, 1000, 1),

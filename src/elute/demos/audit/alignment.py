@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from elute.demos.audit.finding import Finding
-from elute.demos.audit.sample import Sample
+from elute.demos.audit.sample import Sample, spread
 from elute.episodes import Array
 from elute.types import Demonstrations
 
@@ -47,6 +47,7 @@ class Alignment:
     """Share of the unexplained change of state that the action at each shift explains."""
     replayed: Mapping[int, float]
     """Median error of one simulated step at each shift, where a simulator was at hand."""
+    decided_by_replay: bool
 
 
 def measure_alignment(runs: Sequence[Demonstrations], replay: Replay | None = None) -> Alignment:
@@ -54,12 +55,11 @@ def measure_alignment(runs: Sequence[Demonstrations], replay: Replay | None = No
     explained = explained_by_shift(runs)
     verdict, shift = _judge(explained)
     replayed = dict(replay(runs)) if replay is not None else {}
-    if replayed:
-        best = min(replayed, key=lambda k: replayed[k])
-        others = [error for k, error in replayed.items() if k != best]
-        if 2 * replayed[best] < min(others):
-            verdict, shift = ("aligned" if best == 0 else "misaligned"), best
-    return Alignment(verdict, shift, explained, replayed)
+    ranked = sorted(replayed, key=lambda k: replayed[k])
+    decided = len(ranked) > 1 and 2 * replayed[ranked[0]] < replayed[ranked[1]]
+    if decided:
+        verdict, shift = ("misaligned" if ranked[0] else "aligned"), ranked[0]
+    return Alignment(verdict, shift, explained, replayed, decided)
 
 
 def _judge(
@@ -125,10 +125,10 @@ def _windows(runs: Sequence[Demonstrations]) -> tuple[Array, Array, dict[int, Ar
 
 def _standardised(columns: Array) -> Array:
     """Zero mean, unit variance; columns that do not vary are left out."""
-    if len(columns) == 0:
-        return columns
-    scale = columns.std(axis=0)
-    varies = scale > 1e-9 * np.maximum(1.0, np.abs(columns).max(axis=0))
+    scale = spread(columns)
+    varies = scale > 0
+    if not varies.any():
+        return columns[:, varies]
     kept: Array = (columns[:, varies] - columns[:, varies].mean(axis=0)) / scale[varies]
     return kept
 
@@ -167,10 +167,22 @@ def alignment_findings(sample: Sample, replay: Replay | None) -> list[Finding]:
         "replay_error": {f"{k:+d}": float(f"{e:.4g}") for k, e in found.replayed.items()},
     }
     numbers = {name: value for name, value in numbers.items() if value}
+    findings = []
+    if found.replayed and not found.decided_by_replay:
+        least = min(found.replayed.values())
+        findings.append(
+            Finding(
+                "replay-inconclusive",
+                "warning",
+                f"one simulated step errs by {least:.3g} or more, whichever action is applied",
+                "is it data of this task, and of this version of the simulator?",
+                numbers=numbers,
+            )
+        )
     if found.verdict == "misaligned":
-        return [_misaligned(found, numbers)]
+        findings.append(_misaligned(found, numbers))
     if found.verdict == "unclear":
-        return [
+        findings.append(
             Finding(
                 "alignment-unclear",
                 "warning",
@@ -179,13 +191,13 @@ def alignment_findings(sample: Sample, replay: Replay | None) -> list[Finding]:
                 "give --task if the task has a simulator: one replayed step decides",
                 numbers=numbers,
             )
-        ]
-    return []
+        )
+    return findings
 
 
 def _misaligned(found: Alignment, numbers: dict[str, dict[str, float]]) -> Finding:
     k = found.shift
-    if found.replayed:
+    if found.decided_by_replay:
         how = (f"one simulated step errs by {found.replayed[k]:.3g} with the action of row "
                f"t{k:+d}, by {found.replayed[0]:.3g} with that of row t")  # fmt: skip
     else:
@@ -196,7 +208,8 @@ def _misaligned(found: Alignment, numbers: dict[str, dict[str, float]]) -> Findi
         "misaligned",
         "error",
         f"states and actions are misaligned by {abs(k)} row{'s' if abs(k) > 1 else ''}: {how}",
-        "realign with --fix OUT, which pairs each state with the action taken in it",
+        "realign with --fix OUT, which pairs each state with the action that moved it (unless the "
+        "robot really answers that much later)",
         repair="realign",
         shift=k,
         numbers=numbers,

@@ -73,11 +73,14 @@ def audit(
         )
         columns = (*source.observation_columns, *source.action_columns)
         findings += compare_findings((good_sample, good_summary), (sample, summary), columns)
-        findings = [_filed(finding, source) for finding in findings]
-        findings += [_filed(finding, optimal) for finding in good if finding.severity != "note"]
-    findings = [_filed(finding, source) for finding in findings]
+        findings += [
+            replace(finding, file=_label(optimal), about_optimal=True)
+            for finding in good
+            if finding.severity != "note"
+        ]
+    findings = [f if f.about_optimal else replace(f, file=_label(source)) for f in findings]
     return Audit(
-        file=source.provenance.source,
+        file=_label(source),
         rows=source.episodes.n_rows,
         findings=tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])),
         episodes=tuple(quality),
@@ -109,8 +112,11 @@ def _one_file(
     return findings, sample, summary
 
 
-def _filed(finding: Finding, source: DemoSource) -> Finding:
-    return finding if finding.file else replace(finding, file=source.provenance.source)
+def _label(source: DemoSource) -> str:
+    """The file and what was selected from it."""
+    last = source.provenance.steps[-1] if source.provenance.steps else {}
+    selected = f"#{last['selection']}" if last.get("operation") == "select" else ""
+    return source.provenance.source + selected
 
 
 def _check_columns(optimal: DemoSource, other: DemoSource) -> None:

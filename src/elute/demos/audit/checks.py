@@ -25,6 +25,7 @@ def value_findings(summary: Summary, columns: tuple[Column, ...], rows: int) -> 
     if len(bad) == 0:
         return findings
     where = [c.name for c, n in zip(columns, summary.non_finite_by_column, strict=True) if n]
+    where = where or ["next observations"]
     return [
         *findings,
         Finding(
@@ -255,11 +256,11 @@ def step_findings(summary: Summary) -> list[Finding]:
 
 
 def _timeout_findings(episodes: Episodes, horizon: int | None) -> list[Finding]:
-    longest = int(episodes.lengths.max())
-    limit = horizon or longest
+    limit = horizon or int(episodes.lengths.max())
     suspects = np.flatnonzero(episodes.terminated & (episodes.lengths == limit)).tolist()
-    chance = horizon is None and (len(suspects) < 3 or longest < 10)
-    if not suspects or chance:
+    shorter = np.bincount(episodes.lengths[episodes.lengths < limit], minlength=1)
+    chance = len(suspects) < 3 or limit < 10 or len(suspects) <= 2 * shorter.max()
+    if not suspects or (horizon is None and chance):
         return []
     return [
         Finding(

@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 
 from elute.columns import Column
 from elute.demos.audit.finding import Finding, listed
-from elute.demos.audit.sample import Sample
+from elute.demos.audit.sample import Sample, spread
 from elute.demos.audit.summary import Summary
 from elute.episodes import Array
 
@@ -56,7 +56,7 @@ def _shared_rows(optimal: Summary, other: Summary) -> list[Finding]:
 def _scales(optimal: Array, other: Array, columns: tuple[Column, ...]) -> list[Finding]:
     if len(optimal) < 2 or len(other) < 2:
         return []
-    spread_o, spread_s = optimal.std(axis=0), other.std(axis=0)
+    spread_o, spread_s = spread(optimal), spread(other)
     offset = np.abs(optimal.mean(axis=0) - other.mean(axis=0))
     both = (spread_o > 0) & (spread_s > 0)
     ratio = np.divide(spread_s, spread_o, out=np.ones_like(spread_s), where=both)
@@ -64,7 +64,11 @@ def _scales(optimal: Array, other: Array, columns: tuple[Column, ...]) -> list[F
     odd = np.flatnonzero(apart | (both & ((ratio > SCALE_RATIO) | (ratio < 1 / SCALE_RATIO))))
     if len(odd) == 0:
         return []
-    names = [f"{columns[i].name} (x{ratio[i]:.3g}{_unit(ratio[i])})" for i in odd.tolist()]
+    enough = len(optimal) >= FEW_ROWS  # a few rows spread little: no guess then
+    names = [
+        f"{columns[i].name} (x{ratio[i]:.3g}{_unit(ratio[i]) if enough else ''})"
+        for i in odd.tolist()
+    ]
     return [
         Finding(
             "scale-mismatch",
@@ -104,7 +108,7 @@ def _coverage(optimal: Sample, other: Sample) -> list[Finding]:
     good, rest = optimal.observations, other.observations
     if len(good) < 2 * NEIGHBOURHOOD + 2 or len(rest) == 0:
         return []
-    scale = np.concatenate([good, rest]).std(axis=0)
+    scale = spread(np.concatenate([good, rest]))
     good, rest = good[:, scale > 0] / scale[scale > 0], rest[:, scale > 0] / scale[scale > 0]
     near = np.quantile(_own_distances(good), COVERED)
     rows = np.linspace(0, len(rest) - 1, min(len(rest), COVERAGE_ROWS)).astype(int)

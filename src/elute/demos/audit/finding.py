@@ -18,6 +18,8 @@ class Finding:
     message: str
     advice: str
     file: str = ""
+    about_optimal: bool = False
+    """It is about the file given as optimal, not about the one that is audited."""
     repair: Repair = ""
     """The repair that `--fix` would make."""
     shift: int | None = None
@@ -26,7 +28,16 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """As the command line prints it; what does not apply is left out."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", None, {})}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value not in ("", None, {}, False)
+        }
+
+
+def counted(n: int, what: str) -> str:
+    """`1 episode`, `3 episodes`."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def listed(items: list[Any], most: int = 5) -> str:

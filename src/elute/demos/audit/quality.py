@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from elute.demos.audit.finding import Finding, listed
+from elute.demos.audit.finding import Finding, counted, listed
+from elute.demos.audit.sample import spread
 from elute.demos.audit.summary import Summary
 from elute.episodes import Array, Episodes
 
@@ -89,7 +90,7 @@ def _end_distance(last_states: Array) -> Array:
     usual = last_states[finite]
     if len(usual) < 2:
         return np.full(len(last_states), np.nan)
-    scale = usual.std(axis=0)
+    scale = spread(usual)
     varies = scale > 0
     if not varies.any():
         return np.where(finite, 0.0, np.nan)
@@ -112,8 +113,8 @@ def quality_findings(quality: list[dict[str, Any]]) -> list[Finding]:
                 Finding(
                     "outlying-episodes",
                     "note",
-                    f"{name} of {len(outlying)} episodes is far from the usual {median:.4g}: "
-                    f"episodes {shown}",
+                    f"{name} of {counted(len(outlying), 'episode')} is far from the usual "
+                    f"{median:.4g}: {shown}",
                     "look at these episodes; leave them out with FILE#episodes=... if they are bad",
                     numbers={"measure": name, "median": median, "episodes": outlying},
                 )

@@ -49,6 +49,8 @@ def realign(demos: Demonstrations, shift: int) -> Demonstrations:
 def drop_non_finite(demos: Demonstrations) -> Demonstrations:
     """Leave out rows with NaN or infinity; their episodes are split there."""
     finite = np.asarray(np.isfinite(demos.pairs.astype(np.float64)).all(axis=1))
+    if demos.next_observations is not None:
+        finite &= np.isfinite(demos.next_observations.astype(np.float64)).all(axis=1)
     pieces = []
     for start, stop in zip(demos.episodes.starts, demos.episodes.stops, strict=True):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], finite[start:stop], [0]])))

@@ -40,6 +40,16 @@ class Sample:
         return self._finite(np.concatenate(steps))
 
 
+def spread(rows: Array) -> Array:
+    """Standard deviation of each column; exactly 0 where it only varies by rounding."""
+    if len(rows) == 0:
+        return np.zeros(rows.shape[1])
+    largest = np.abs(rows).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)  # scaled first, so that huge values do not overflow
+    deviation: Array = (rows / unit).std(axis=0) * unit
+    return np.where(deviation > 1e-9 * np.maximum(1.0, largest), deviation, 0.0)
+
+
 def take_sample(source: DemoSource) -> Sample:
     """All rows of a small source; of a large one, even blocks from beginning to end."""
     starts, stops = source.episodes.starts, source.episodes.stops

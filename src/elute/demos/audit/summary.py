@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.demos.audit.sample import Sample
+from elute.demos.audit.sample import Sample, spread
 from elute.episodes import Array
 from elute.types import Demonstrations, DemoSource, chunks
 
@@ -68,6 +68,7 @@ def summarise(
     state_scale, step_scale = _scales(sample)
     first = sample.runs[0]
     width, n_actions = first.pairs.shape[1], first.actions.shape[1]
+    step_scale[[column.role == "discrete" for column in source.action_columns]] = np.inf
     found = Summary(
         low=np.full(width, np.inf),
         high=np.full(width, -np.inf),
@@ -98,21 +99,23 @@ def summarise(
 
 
 def _scales(sample: Sample) -> tuple[Array, Array]:
-    states, steps = sample.observations, sample.action_steps
-    state_scale = states.std(axis=0) if len(states) else np.ones(states.shape[1])
+    """What a state and a change of the action are measured in; infinite where they say nothing.
+
+    An action that mostly stays as it is (a gripper, a command held for some steps) has no typical
+    change, so nothing can be a jump.
+    """
+    states, steps = spread(sample.observations), sample.action_steps
     typical = np.median(steps, axis=0) if len(steps) else np.zeros(steps.shape[1])
-    mean = steps.mean(axis=0) if len(steps) else typical
-    step_scale = np.where(typical > 0, typical, mean)
-    return np.where(state_scale > 0, state_scale, np.inf), np.where(
-        step_scale > 0, step_scale, np.inf
-    )
+    return np.where(states > 0, states, np.inf), np.where(typical > 0, typical, np.inf)
 
 
 def _add_rows(found: Summary, start: int, rows: Demonstrations) -> None:
     pairs = rows.pairs.astype(np.float64, copy=False)
     finite = np.isfinite(pairs)
-    if not finite.all():
-        bad = ~finite.all(axis=1)
+    after = rows.next_observations
+    after_finite = np.array(True) if after is None else np.isfinite(after).all(axis=1)
+    if not finite.all() or not after_finite.all():
+        bad = ~(finite.all(axis=1) & after_finite)
         found.non_finite = np.append(found.non_finite, start + np.flatnonzero(bad))
         found.non_finite_by_column += (~finite).sum(axis=0)
         kept = pairs[~bad]
@@ -125,7 +128,8 @@ def _add_rows(found: Summary, start: int, rows: Demonstrations) -> None:
     found.hashes[start:stop], columns = _hashes(pairs, start)
     found.column_hashes += columns
     if rows.next_observations is not None:
-        differs = (rows.next_observations[:-1] != rows.observations[1:]).any(axis=1)
+        after, here = rows.next_observations[:-1], rows.observations[1:]
+        differs = ((after != here) & ~(np.isnan(after) & np.isnan(here))).any(axis=1)
         differs[rows.episodes.stops[:-1] - 1] = False  # the last step of an episode leads elsewhere
         found.broken_steps = np.append(found.broken_steps, start + np.flatnonzero(differs))
     if found.rewards is not None and rows.rewards is not None:
@@ -167,5 +171,6 @@ def _add_bounds(found: Summary, actions: Array, bounds: Bounds) -> None:
         above, below = actions - bounds.high, bounds.low - actions
         found.outside += ((above > margin) | (below > margin)).sum(axis=0)
         found.at_bounds += ((above > -margin) | (below > -margin)).sum(axis=0)
-        worst = np.nanmax(np.maximum(above, below), initial=0.0)
+        excess = np.maximum(above, below)
+    worst = np.max(excess, initial=0.0, where=np.isfinite(excess))
     found.excess = max(found.excess, float(worst))
