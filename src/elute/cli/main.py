@@ -2,12 +2,15 @@
 
 import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elute import __version__
 from elute.cli import demos
+from elute.cli.show import complete_path
 from elute.errors import EluteError
 
 app = typer.Typer(
@@ -43,6 +46,79 @@ def tour(
     from elute.cli import tour as story
 
     story.run(folder)
+
+
+@dataclass(frozen=True)
+class PurifyOptions:
+    """What `elute purify` was told."""
+
+    optimal: str
+    optimal_rows: int | None
+    rows: int | None
+    method: str
+    reverse_step: str
+    target: str
+    preset: str
+    model: Path | None
+    save_model: Path | None
+    seed: int
+    to: str
+    strict: bool
+    as_json: bool
+
+
+@app.command()
+def purify(
+    noisy: demos.File,
+    optimal: Annotated[
+        str, typer.Option(help="The good demonstrations.", autocompletion=complete_path)
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where to write.", autocompletion=complete_path)
+    ],
+    optimal_rows: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first N optimal rows.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Purify only the first N rows.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(metavar="diffusion|wiener|gaussian|mean|median|nearest|relabel|identity"),
+    ] = "diffusion",
+    reverse_step: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|N", help="auto chooses the step with the least held-out action error."
+        ),
+    ] = "auto",
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="joint|action|inpaint",
+            help="Purify state and action; both, but keep the state; or the action in its state.",
+        ),
+    ] = "",
+    preset: Annotated[
+        str, typer.Option(metavar="default|paper|reference", help="Settings of the method.")
+    ] = "default",
+    model: Annotated[Path | None, typer.Option(help="Reuse a saved model.")] = None,
+    save_model: Annotated[Path | None, typer.Option(help="Save the model.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
+    to: demos.To = "",
+    strict: demos.Strict = False,
+    as_json: demos.Json = False,
+) -> None:
+    """Clean demonstrations by what a few good ones show to be normal.
+
+    The output has the input's format, rows and columns, and a column `moved` with how far each row
+    was moved.
+    """
+    from elute.cli import purify as job
+
+    options = PurifyOptions(
+        optimal, optimal_rows, rows, method, reverse_step, target, preset, model, save_model, seed,
+        to, strict, as_json,
+    )  # fmt: skip
+    job.run(noisy, output, options)
 
 
 @app.command()

@@ -13,7 +13,8 @@ alpha_bar is about exp(-2 zeta). (The paper prints the predicted noise of Eq. 7 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NewType, Self
+from itertools import pairwise
+from typing import NamedTuple, NewType, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,16 @@ Time = NewType("Time", float)
 """Continuous, 0..1."""
 
 Floats = NDArray[np.float64]
+
+
+class Descent(NamedTuple):
+    """One step down: x <- keep * x - remove * eps_hat + add * z."""
+
+    step: int
+    to: int
+    keep: float
+    remove: float
+    add: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +60,7 @@ class Schedule:
         return cls(np.concatenate([[0.0], beta]))
 
     def __post_init__(self) -> None:
-        beta = np.asarray(self.beta, dtype=np.float64)
+        beta = np.array(self.beta, dtype=np.float64)
         if beta.ndim != 1 or len(beta) < 2 or beta[0] != 0 or not ((beta >= 0) & (beta < 1)).all():
             raise EluteError("a schedule is beta_0 = 0 followed by numbers from 0 to 1")
         beta.flags.writeable = False
@@ -79,6 +90,31 @@ class Schedule:
     def noise(self) -> Floats:
         """sqrt(1 - alpha_bar): the standard deviation of the noise."""
         return np.sqrt(1.0 - self.alpha_bar)
+
+    def ancestral(self, start: Step) -> list["Descent"]:
+        """Every step from `start` down to 0, as Eq. 7 has it."""
+        return [
+            Descent(
+                step=i,
+                to=i - 1,
+                keep=1.0 / np.sqrt(self.alpha[i]),
+                remove=self.beta[i] / (self.noise[i] * np.sqrt(self.alpha[i])),
+                add=np.sqrt(self.beta[i]) if i > 1 else 0.0,
+            )
+            for i in range(start, 0, -1)
+        ]
+
+    def strided(self, start: Step, n: int, eta: float = 1.0) -> list["Descent"]:
+        """At most `n` longer steps down to 0 (DDIM, Song et al. 2021); eta = 0 adds no noise."""
+        stops = np.unique(np.linspace(0, start, min(n, start) + 1).round().astype(int))[::-1]
+        descents = []
+        for i, j in pairwise(stops.tolist()):
+            ratio = self.alpha_bar[i] / self.alpha_bar[j]
+            add = eta * np.sqrt((1 - self.alpha_bar[j]) / (1 - self.alpha_bar[i]) * (1 - ratio))
+            keep = self.signal[j] / self.signal[i]
+            direction = np.sqrt(max(0.0, 1 - self.alpha_bar[j] - add**2))
+            descents.append(Descent(i, j, keep, keep * self.noise[i] - direction, add))
+        return descents
 
     def check(self, step: int) -> Step:
         """The same step, if there is one.

@@ -1,0 +1,81 @@
+"""Units in which every column counts alike; constant columns pass through untouched."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from elute.episodes import Array
+from elute.errors import EluteError
+
+SPAN = 30.0
+"""Standard deviations from the mean beyond which data is hardly of the same units."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normaliser:
+    """x -> (x - mean) / scale for the columns that vary."""
+
+    mean: Array
+    scale: Array
+    """1 where a column does not vary or is not to be scaled."""
+    varies: Array
+
+    @classmethod
+    def fit(cls, rows: Array) -> Self:
+        """Mean and standard deviation of each column.
+
+        Raises:
+            EluteError: no column varies.
+        """
+        values = rows.astype(np.float64)
+        mean, scale = values.mean(axis=0), values.std(axis=0)
+        varies = scale > 1e-9 * np.maximum(1.0, np.abs(mean))
+        if not varies.any():
+            raise EluteError("no column varies, so there is nothing to purify")
+        return cls(mean, np.where(varies, scale, 1.0), varies)
+
+    @classmethod
+    def none(cls, rows: Array) -> Self:
+        """Raw units, as the released code has them."""
+        width = rows.shape[1]
+        return cls(np.zeros(width), np.ones(width), np.ones(width, dtype=bool))
+
+    def apply(self, rows: Array) -> Array:
+        """Into units of standard deviations."""
+        scaled: Array = (rows - self.mean) / self.scale
+        return scaled
+
+    def undo(self, rows: Array) -> Array:
+        """Back into the units of the data."""
+        raw: Array = rows * self.scale + self.mean
+        return raw
+
+    def check(self, rows: Array, source: str) -> None:
+        """Refuse data of other units.
+
+        Raises:
+            EluteError: a column lies absurdly far from where it was when this was fitted.
+        """
+        away = np.abs(np.median(self.apply(rows), axis=0))
+        worst = int(np.nanargmax(np.where(self.varies, away, 0.0)))
+        if away[worst] > SPAN:
+            raise EluteError(
+                f"{source}: column {worst} lies {away[worst]:.0f} standard deviations from the "
+                "data that this model was fitted on",
+                hint="is it in other units, or are columns in another order?",
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored beside the weights."""
+        return {
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+            "varies": self.varies.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        """The same again."""
+        mean, scale = (np.array(stored[name], dtype=np.float64) for name in ("mean", "scale"))
+        return cls(mean, scale, np.array(stored["varies"], dtype=bool))
