@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from elute.demos.files import load, open_demos, save
     from elute.episodes import Episodes, Piece, Provenance
     from elute.errors import EluteError
+    from elute.purify.diffusion import DiffusionPurifier
+    from elute.purify.select import choose_reverse_step
     from elute.rng import Seeds
     from elute.types import Demonstrations, DemoSet, DemoSource, chunks
 
@@ -24,6 +26,7 @@ _HOME = {
     "DemoSet": "elute.types",
     "DemoSource": "elute.types",
     "Demonstrations": "elute.types",
+    "DiffusionPurifier": "elute.purify.diffusion",
     "EluteError": "elute.errors",
     "Episodes": "elute.episodes",
     "Finding": "elute.demos.audit.finding",
@@ -31,6 +34,7 @@ _HOME = {
     "Provenance": "elute.episodes",
     "Seeds": "elute.rng",
     "audit": "elute.demos.audit.audit",
+    "choose_reverse_step": "elute.purify.select",
     "chunks": "elute.types",
     "corrupt": "elute.demos.corrupt",
     "load": "elute.demos.files",
@@ -43,6 +47,7 @@ __all__ = [
     "DemoSet",
     "DemoSource",
     "Demonstrations",
+    "DiffusionPurifier",
     "EluteError",
     "Episodes",
     "Finding",
@@ -50,6 +55,7 @@ __all__ = [
     "Provenance",
     "Seeds",
     "audit",
+    "choose_reverse_step",
     "chunks",
     "corrupt",
     "load",

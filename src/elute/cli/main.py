@@ -87,7 +87,8 @@ def purify(
     reverse_step: Annotated[
         str,
         typer.Option(
-            metavar="auto|N", help="auto chooses the step with the least held-out action error."
+            metavar="auto|N",
+            help="auto chooses the step that recovers spoilt optimal actions best.",
         ),
     ] = "auto",
     target: Annotated[

@@ -212,7 +212,7 @@ def _show(report: dict[str, Any]) -> None:
     table.add_row("method", f"{report['method']}, target {report['target'] or '-'}")
     table.add_row("rows", f"{report['rows']}, with {report['optimal_rows']} optimal ones")
     if report["reverse_step"] is not None:
-        why = "least held-out error" if len(report["candidates"]) > 2 else "given"
+        why = "recovers spoilt optimal actions best" if len(report["candidates"]) > 2 else "given"
         table.add_row("reverse step", f"{report['reverse_step']} ({why})")
     errors, distance = report["heldout_error"], report["distance"]
     if errors["before"] is not None:

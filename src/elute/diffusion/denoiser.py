@@ -35,15 +35,15 @@ class StepDenoiser(nn.Module):
             nn.Linear(size if i == 0 else width, width) for i in range(depth)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
-        self.step = nn.Sequential(nn.Linear(EMBEDDING, width), nn.SiLU())
-        self.shifts = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.step = nn.Sequential(nn.Linear(EMBEDDING, EMBEDDING), nn.SiLU())
+        self.shifts = nn.Linear(EMBEDDING, depth * width)
         self.out = nn.Linear(width, size)
 
     def forward(self, x: Tensor, step: Tensor) -> Tensor:
         """Predicted noise; a step of shape (1,) stands for all rows and is embedded once."""
-        told = self.step(embed_step(step))
-        for layer, norm, shift in zip(self.layers, self.norms, self.shifts, strict=True):
-            x = nn.functional.silu(norm(layer(x)) + shift(told))
+        shifts = self.shifts(self.step(embed_step(step))).chunk(len(self.layers), dim=1)
+        for layer, norm, shift in zip(self.layers, self.norms, shifts, strict=True):
+            x = nn.functional.silu(norm(layer(x)) + shift)
         noise: Tensor = self.out(x)
         return noise
 

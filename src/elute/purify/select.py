@@ -1,16 +1,24 @@
 """Choosing the reverse step without an environment.
 
-**Held-out error** (`choose_reverse_step`, what "auto" does). D_o is split into folds. For each, a
-denoiser is trained on the rest; for each candidate step D_s is purified, a policy is cloned from it
-and the rest, and its error on the actions of the fold is measured. The step with the least error
-wins; step 0, no purification, is among the candidates.
+**Recovery** (`choose_reverse_step`, what "auto" does). D_o is split into folds. For each, a denoiser
+is trained on the rest. It guesses, from the state alone, the actions of D_s and of the fold:
+
+    sigma^2 = mean (a - a_hat(s))^2 over D_s  -  the same over the fold      per action column
+
+is how far D_s strays. The actions of the fold, which are known to be good, are spoilt by noise of
+that size and purified at each candidate step; the step that recovers them best wins. Step 0, no
+purification, is among the candidates.
+
+**Policy** (`policy_errors`). D_s is purified at each candidate, a policy is cloned from it and the
+rest, and its error on the actions of the fold is measured. Slower, and flatter: cloning averages
+noise by itself.
 
 **Two samples** (`telling_apart`). The paper's criterion made operational: at which step can
 diffused D_s and diffused D_o no longer be told apart? A ridge classifier on x and x^2 is
 cross-validated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +27,7 @@ from elute.diffusion.schedule import Schedule
 from elute.episodes import Array, Piece
 from elute.errors import EluteError
 from elute.learners.bc import BC
-from elute.purify.diffusion import DiffusionPurifier
+from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress
 from elute.rng import Seeds
@@ -31,6 +39,8 @@ MOST_ROWS = 5000
 FOLDS = 2
 FEW_ROWS = 60
 """Up to here folds are interleaved: halves of one short run would not cover each other."""
+SPOILT_ROWS = 512
+"""Held-out rows are repeated, with other noise, up to about so many."""
 CLONE = BC(updates=800)
 
 
@@ -40,7 +50,9 @@ class Choice:
 
     reverse_step: int
     errors: Mapping[int, float]
-    """Held-out error of the action at each candidate."""
+    """Mean squared error of the recovered actions at each candidate."""
+    noise: tuple[float, ...]
+    """How far D_s strays, per action column (standard deviation)."""
 
 
 def choose_reverse_step(
@@ -51,31 +63,83 @@ def choose_reverse_step(
     candidates: Sequence[int] = CANDIDATES,
     progress: Progress = lambda done, total: None,
 ) -> Choice:
-    """The candidate with the least held-out error.
+    """The candidate that recovers spoilt optimal actions best.
 
     Raises:
         EluteError: D_o has too few rows to hold any out.
     """
+    totals = dict.fromkeys(candidates, 0.0)
+    variance = np.zeros(demos.optimal.actions.shape[1])
+    for fold, (held, trained, supplementary) in enumerate(
+        _trained(purifier, demos, seeds, candidates)
+    ):
+        strays = np.maximum(_surprise(trained, supplementary) - _surprise(trained, held), 0.0)
+        variance += strays / FOLDS
+        repeated = _repeated(held)
+        noise = np.sqrt(strays) * seeds("spoil", fold).standard_normal(repeated.actions.shape)
+        spoilt = _with_actions(repeated, repeated.actions + noise)
+        for candidate in candidates:
+            recovered = trained.at(candidate)(spoilt, seed=seeds.root)
+            errors = (recovered.actions - repeated.actions) ** 2
+            totals[candidate] += float(errors.mean()) / FOLDS
+        progress(fold + 1, FOLDS)
+    best = min(totals, key=lambda step: totals[step])
+    return Choice(best, totals, tuple(np.sqrt(variance).tolist()))
+
+
+def policy_errors(
+    purifier: DiffusionPurifier,
+    demos: DemoSet,
+    seeds: Seeds,
+    *,
+    candidates: Sequence[int] = CANDIDATES,
+) -> dict[int, float]:
+    """Held-out action error of a policy cloned from purified data, at each candidate."""
+    totals = dict.fromkeys(candidates, 0.0)
+    for fold, (held, trained, supplementary) in enumerate(
+        _trained(purifier, demos, seeds, candidates)
+    ):
+        rest = _folds(_plain(demos.optimal))[fold][1]
+        for candidate in candidates:
+            purified = trained.at(candidate)(supplementary, seed=seeds.root)
+            policy = CLONE.fit(rest + purified, seeds("select", fold, candidate))
+            errors = (policy.act(held.observations) - held.actions) ** 2
+            totals[candidate] += float(errors.mean()) / FOLDS
+    return totals
+
+
+def _trained(
+    purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, candidates: Sequence[int]
+) -> Iterator[tuple[Demonstrations, DiffusionTransform, Demonstrations]]:
+    """For each fold: its rows, a purifier trained on the rest, and D_s."""
     if len(demos.optimal) < 2 * FOLDS:
         raise EluteError(
             f"{len(demos.optimal)} optimal rows are too few to choose a reverse step",
             hint="give --reverse-step N",
         )
-    supplementary = at_most(demos.supplementary, MOST_ROWS, seeds)
-    totals = dict.fromkeys(candidates, 0.0)
-    steps_done, steps = 0, FOLDS * len(candidates)
-    for fold, (held, rest) in enumerate(_folds(demos.optimal)):
-        trained = replace(purifier, reverse_step=max(candidates)).fit(
-            DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold)
-        )
-        for candidate in candidates:
-            purified = trained.at(candidate)(supplementary, seed=seeds.root)
-            policy = CLONE.fit(_plain(rest) + _plain(purified), seeds("select", fold, candidate))
-            errors = (policy.act(held.observations) - held.actions) ** 2
-            totals[candidate] += float(errors.mean()) / FOLDS
-            steps_done += 1
-            progress(steps_done, steps)
-    return Choice(min(totals, key=lambda step: totals[step]), totals)
+    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
+        highest = replace(purifier, reverse_step=max(1, *candidates))
+        trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
+        yield held, trained, supplementary
+
+
+def _surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
+    """Mean squared difference, per column, of the actions to what their states alone suggest."""
+    blind = replace(trained, purifier=replace(trained.purifier, target="inpaint"))
+    mean = trained.normaliser.mean[trained.n_observations :]
+    guessed = blind(_with_actions(rows, np.broadcast_to(mean, rows.actions.shape)))
+    surprise: Array = ((guessed.actions - rows.actions) ** 2).mean(axis=0)
+    return surprise
+
+
+def _with_actions(rows: Demonstrations, actions: Array) -> Demonstrations:
+    return replace(rows, actions=actions.astype(np.float64))
+
+
+def _repeated(held: Demonstrations) -> Demonstrations:
+    pieces = held.episodes.pieces(0, len(held))
+    return held.take(pieces * -(-SPOILT_ROWS // len(held)))
 
 
 def _plain(demos: Demonstrations) -> Demonstrations:
