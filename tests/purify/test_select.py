@@ -16,7 +16,7 @@ from elute.purify.select import choose_reverse_step, policy_errors, telling_apar
 from elute.rng import Seeds
 from elute.types import DemoSet
 
-QUICK = DiffusionPurifier(training=Training(updates=300, check_every=100))
+QUICK = DiffusionPurifier(training=Training(updates=200, check_every=100))
 
 
 def demos(level):

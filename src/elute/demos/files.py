@@ -166,7 +166,8 @@ def _transformed(
         changed = transform(start, rows)
         if waiting is not None:
             before = waiting[2]
-            if start not in starts and before.next_observations is not None:
+            moved = not np.array_equal(changed.observations[0], rows.observations[0])
+            if start not in starts and moved and before.next_observations is not None:
                 following = before.next_observations.copy()
                 following[-1] = changed.observations[0]
                 before = replace(before, next_observations=following)

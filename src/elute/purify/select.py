@@ -1,7 +1,8 @@
 """Choosing the reverse step without an environment.
 
-**Recovery** (`choose_reverse_step`, what "auto" does). D_o is split into folds. For each, a denoiser
-is trained on the rest. It guesses, from the state alone, the actions of D_s and of the fold:
+**Recovery** (`choose_reverse_step`, what "auto" does). D_o is split into folds. For each, a
+denoiser is trained on the rest. It guesses, from the state alone, the actions of D_s and of the
+fold:
 
     sigma^2 = mean (a - a_hat(s))^2 over D_s  -  the same over the fold      per action column
 
