@@ -1,8 +1,10 @@
 """`elute purify` as a user types it."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -93,6 +95,41 @@ def test_mistakes_are_explained_and_nothing_is_written(files, arguments, said):
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_goes_on_where_it_was(files):
+    arguments = ["purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5",
+                 "--reverse-step", "120"]  # fmt: skip
+    whole, out = files / "whole.hdf5", files / "interrupted.hdf5"
+    assert elute(*arguments, "-o", whole).returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "elute", *map(str, [*arguments, "-o", out])],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    checkpoint = files / ".interrupted.hdf5.training"
+    while not checkpoint.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not out.exists()
+    done = elute(*arguments, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "going on with the training" in done.stderr
+    assert not checkpoint.exists()
+    np.testing.assert_array_equal(load(out).actions, load(whole).actions)
+
+
+def test_an_output_that_cannot_be_written_is_refused_at_once(files):
+    good = files / "good.hdf5"
+    for out, said in ((files / "no" / "out.hdf5", "does not exist"), (good, "is the input")):
+        done = elute("purify", files / "noisy.hdf5", "--optimal", good, "-o", out)
+        assert done.returncode == 2
+        assert said in done.stderr
 
 
 def test_a_misaligned_optimal_set_is_warned_of(files, data_folder):

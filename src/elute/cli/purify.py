@@ -10,7 +10,8 @@ from rich.table import Table
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import measure_alignment
 from elute.demos.audit.sample import take_sample
-from elute.demos.files import load, open_demos, save
+from elute.demos.files import load, open_demos, save, split_spec
+from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.controls import NearestPurifier, RelabelPurifier
@@ -37,13 +38,14 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
     import torch
 
     torch.set_num_threads(1)
+    check_output(output, [split_spec(given)[0] for given in (noisy, options.optimal)])
     seeds = Seeds(options.seed)
     source = _supplementary(noisy, options.rows)
     optimal = _optimal(options)
     sample = at_most(source.rows(0, source.episodes.n_rows), MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
     _warn_of_misalignment(optimal, sample)
-    transform, choice = _fitted(demos, seeds, options)
+    transform, choice = _fitted(demos, seeds, options, output)
     if options.save_model is not None and isinstance(transform, DiffusionTransform):
         save_transform(transform, options.save_model)
     normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]).astype(np.float64))
@@ -93,9 +95,9 @@ def _warn_of_misalignment(optimal: Demonstrations, sample: Demonstrations) -> No
 
 
 def _fitted(
-    demos: DemoSet, seeds: Seeds, options: "PurifyOptions"
+    demos: DemoSet, seeds: Seeds, options: "PurifyOptions", output: Path
 ) -> tuple[Transform, Choice | None]:
-    """A fitted purifier, and how its reverse step was chosen."""
+    """A fitted purifier, and how its reverse step was chosen; an interrupted training goes on."""
     if options.model is not None:
         loaded = load_transform(options.model)
         step = _step(options.reverse_step)
@@ -115,8 +117,11 @@ def _fitted(
                 **({} if step is None else {"candidates": (0, step) if step else (0,)}),
             )
         purifier = replace(purifier, reverse_step=choice.reverse_step if step is None else step)
+    checkpoint = output.with_name(f".{output.name}.training")
+    if checkpoint.exists():
+        say(f"going on with the training in {checkpoint}; delete it to begin anew")
     with progress("training") as update:
-        return purifier.fit(demos, seeds, progress=update), choice
+        return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint), choice
 
 
 def _purifier(options: "PurifyOptions") -> Purifier:

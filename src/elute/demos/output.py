@@ -17,7 +17,7 @@ def output(path: Path, *, inputs: Sequence[Path] = ()) -> Iterator[Path]:
     Raises:
         EluteError: the output is one of the inputs, cannot be created, or the disk is full.
     """
-    _check(path, inputs)
+    check_output(path, inputs)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary
@@ -28,7 +28,12 @@ def output(path: Path, *, inputs: Sequence[Path] = ()) -> Iterator[Path]:
         _remove(temporary)
 
 
-def _check(path: Path, inputs: Sequence[Path]) -> None:
+def check_output(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a path that cannot be written, before any work is done for it.
+
+    Raises:
+        EluteError: it is an input, has no folder, or something else stands there.
+    """
     if not path.name:
         raise EluteError("the output has no name", hint="give a path to write to")
     for given in inputs:
