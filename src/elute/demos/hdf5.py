@@ -102,15 +102,15 @@ class Hdf5Demos:
             for i, piece in enumerate(pieces)
         )  # fmt: skip
         with uninterrupted(), arrays.reading(self.path, self.format) as file:
-            read = _Reader(file, self.path, self.layout).read(merged(file_pieces))
-        following = read["next_observations"]
-        if self.episodes.final_repeated.all():
-            following = None  # there is none but the repeated ones
+            # Where every final observation is a copy of the one before, none was measured.
+            measured = not self.episodes.final_repeated.all()
+            final_row = self.layout.final_row and measured
+            read = _Reader(file, self.path, self.layout).read(merged(file_pieces), final_row)
         return Demonstrations(
             observations=read["observations"],
             actions=read["actions"],
             rewards=read["rewards"],
-            next_observations=following,
+            next_observations=read["next_observations"] if measured else None,
             extras=read["extras"],
             episodes=episodes,
             observation_columns=self.observation_columns,
@@ -190,7 +190,7 @@ class _Reader:
         self.file, self.path, self.layout = file, path, layout
         self.group_rows = dict(zip(layout.groups, layout.group_rows, strict=True))
 
-    def read(self, runs: list[tuple[int, int]]) -> dict[str, Any]:
+    def read(self, runs: list[tuple[int, int]], final_row: bool) -> dict[str, Any]:
         layout = self.layout
         spans = [
             (group, first, last, base + at)
@@ -198,9 +198,7 @@ class _Reader:
             for group, first, last, at in layout.spans(start, stop)
         ]
         n = sum(stop - start for start, stop in runs)
-        observations, following = self._joined(
-            layout.observations, spans, n, final_row=layout.final_row
-        )
+        observations, following = self._joined(layout.observations, spans, n, final_row=final_row)
         if layout.next_observations:
             following, _ = self._joined(layout.next_observations, spans, n)
         return {
