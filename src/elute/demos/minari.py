@@ -81,7 +81,7 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
         )
         kinds = dict(leaves)
         header = note.Header(
-            episodes=_episodes(groups, lengths, main),
+            episodes=_episodes(groups, lengths, main, noted),
             observation_columns=_columns(groups[0], "observations", chosen, kinds, main),
             action_columns=_columns(
                 groups[0], "actions", action_keys, dict(action_leaves), main
@@ -199,7 +199,10 @@ def _infos(groups: Sequence[h5py.Group], lengths: Sequence[int]) -> dict[str, bo
     return found
 
 
-def _episodes(groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path) -> Episodes:
+def _episodes(
+    groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path, noted: note.Note | None
+) -> Episodes:
+    known = noted is not None and len(noted.ends) == len(groups)  # the note will say how they ended
     last: dict[str, list[bool]] = {name: [] for name in _ENDS}
     for name, flags in last.items():
         for group, rows in zip(groups, lengths, strict=True):
@@ -208,7 +211,7 @@ def _episodes(groups: Sequence[h5py.Group], lengths: Sequence[int], path: Path) 
                 raise EluteError(
                     f"{path}: {group.name}/{name} is {array.shape}; expected {rows} rows"
                 )
-            flags.append(bool(rows and array.read(rows - 1, rows).any()))
+            flags.append(bool(not known and rows and array.read(rows - 1, rows).any()))
     attributes = [
         {
             name: note.jsonable(v) if not isinstance(v, str) else v
