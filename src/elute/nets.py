@@ -58,3 +58,36 @@ def mlp(sizes: list[int], activation: type[nn.Module] = nn.Tanh) -> nn.Sequentia
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), activation()]
     return nn.Sequential(*layers[:-1])
+
+
+class GaussianNetwork(nn.Module):
+    """Mean action of a state in the policy's units, and a standard deviation for each action."""
+
+    def __init__(self, n_observations: int, n_actions: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.body = small_end(mlp([n_observations, *hidden, n_actions]))
+        self.log_std = nn.Parameter(torch.zeros(n_actions))
+
+    def forward(self, units: Tensor) -> Tensor:
+        """Means before they are squashed or clipped."""
+        means: Tensor = self.body(units)
+        return means
+
+
+def small_end(network: nn.Sequential) -> nn.Sequential:
+    """The last layer starts small, so that a new network's outputs are close to zero."""
+    last = network[-1]
+    assert isinstance(last, nn.Linear)
+    with torch.no_grad():
+        last.weight.mul_(0.1)
+        last.bias.zero_()
+    return network
+
+
+def layers(network: nn.Sequential) -> tuple[tuple[Array, Array], ...]:
+    """Weights, (in, out), and biases as numpy copies."""
+    return tuple(
+        (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
+        for layer in network
+        if isinstance(layer, nn.Linear)
+    )

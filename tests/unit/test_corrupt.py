@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from elute.columns import columns
-from elute.demos.corrupt import CLEAN, NOISES, corrupt
+from elute.demos.corrupt import CLEAN, corrupt
 from elute.episodes import Episodes
 from elute.errors import EluteError
+from elute.noise import NOISES
 from elute.types import Demonstrations
 
 ROWS = 50_000

@@ -179,7 +179,7 @@ def _task_facts(
 
     known = find_task(task)
     if limits is None:
-        limits = Bounds(np.array([known.action_low]), np.array([known.action_high]))
+        limits = Bounds(np.array(known.action_low), np.array(known.action_high))
     if not can_replay():
         say("no simulator is installed: alignment is judged from the data alone")
         return limits, horizon or known.horizon, None
@@ -281,9 +281,9 @@ def corrupt(
     strict: Strict = False,
 ) -> None:
     """Add noise to recorded actions, keeping the clean ones in the column `clean_actions`."""
-    from elute.demos.corrupt import check_noise
     from elute.demos.corrupt import corrupt as spoil
     from elute.demos.files import save
+    from elute.noise import check_noise
     from elute.types import Demonstrations
 
     kind = check_noise(noise, level)

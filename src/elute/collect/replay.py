@@ -7,11 +7,10 @@ read off the observation. The action is clipped to its bounds, as every recorder
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-import gymnasium
 import numpy as np
 
+from elute.envs.make import Environment, make
 from elute.envs.task import Task
-from elute.episodes import Array
 from elute.errors import EluteError
 from elute.types import Demonstrations
 
@@ -29,7 +28,7 @@ def one_step_errors(
     """Median error of one simulated step from row t with the action of row t + k, for each k."""
     if not can_replay():
         raise EluteError("no simulator is installed", hint="pip install 'elute[mujoco]'")
-    environment = gymnasium.make(task.gym_id)
+    environment = make(task)
     environment.reset(seed=0)
     try:
         errors = [
@@ -57,7 +56,7 @@ def _rows(runs: Sequence[Demonstrations], shifts: range) -> list[tuple[Demonstra
 
 
 def _error(
-    environment: gymnasium.Env[Array, Array],
+    environment: Environment,
     task: Task,
     run: Demonstrations,
     row: int,
@@ -70,7 +69,7 @@ def _error(
     state = run.observations[row][:size]
     positions = np.concatenate([np.zeros(hidden), state[: n_positions - hidden]])
     simulator.set_state(positions, state[n_positions - hidden :])  # type: ignore[attr-defined]
-    action = np.clip(run.actions[action_row], task.action_low, task.action_high)
+    action = task.clip(run.actions[action_row])
     simulator.do_simulation(action, simulator.frame_skip)  # type: ignore[attr-defined]
     reached = np.concatenate([data.qpos[hidden:], data.qvel])
     return float(np.linalg.norm(reached - run.observations[row + 1][:size]))

@@ -1,12 +1,20 @@
-"""Tasks by name: what must be known about one to judge and to replay its demonstrations.
+"""Tasks by name: what must be known about one to judge, replay and roll out.
 
-Only facts, so that no simulator is needed to read them.
+Only facts, so that no simulator is needed to read them; `elute.envs.make` makes the environment.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
+import numpy as np
+
+from elute.episodes import Array
 from elute.errors import EluteError
+
+GYM = "gym:"
+"""Before the id of any other Gymnasium environment."""
 
 
 @dataclass(frozen=True)
@@ -18,22 +26,66 @@ class Task:
     observation_sizes: tuple[int, ...]
     """How many observation columns its data may have; the first size is today's."""
     n_actions: int
-    action_low: float
-    action_high: float
-    horizon: int
-    hidden_positions: int
+    action_low: tuple[float, ...] = (-1.0,)
+    """One for all actions, or one for each."""
+    action_high: tuple[float, ...] = (1.0,)
+    horizon: int = 1000
+    hidden_positions: int = 0
     """How many leading joint positions the observation leaves out (where the robot is)."""
     columns: str = ""
     """Roles of columns that are not plain numbers, as `--columns` takes them."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment is made with."""
+    random_score: float | None = None
+    """Mean return of actions drawn uniformly."""
+    expert_score: float | None = None
+    """Mean return of the shipped expert."""
+
+    @property
+    def n_observations(self) -> int:
+        """How many columns an observation of the environment has."""
+        return self.observation_sizes[0]
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest value of each action."""
+        low, high = (
+            np.resize(side, self.n_actions) for side in (self.action_low, self.action_high)
+        )
+        return low, high
+
+    def clip(self, actions: Array) -> Array:
+        """Actions as the simulator is given them."""
+        clipped: Array = np.clip(actions, *self.bounds)
+        return clipped
+
+    def normalised(self, score: float) -> float | None:
+        """0 for random actions, 1 for the expert."""
+        if self.random_score is None or self.expert_score is None:
+            return None
+        return (score - self.random_score) / (self.expert_score - self.random_score)
+
+    def succeeded(self, score: float, length: int) -> bool | None:
+        """Whether an episode did: it lasted, and earned half of what the expert does."""
+        normalised = self.normalised(score)
+        return None if normalised is None else length >= self.horizon and normalised >= 0.5
 
 
 TASKS = {
     task.name: task
     for task in (
-        Task("ant", "Ant-v5", (27, 105, 111), 8, -1.0, 1.0, 1000, 2, "observation[1:5]=quaternion"),
-        Task("halfcheetah", "HalfCheetah-v5", (17,), 6, -1.0, 1.0, 1000, 1),
-        Task("hopper", "Hopper-v5", (11,), 3, -1.0, 1.0, 1000, 1),
-        Task("walker2d", "Walker2d-v5", (17,), 6, -1.0, 1.0, 1000, 1),
+        Task(
+            "ant",
+            "Ant-v5",
+            (27, 105, 111),
+            8,
+            hidden_positions=2,
+            columns="observation[1:5]=quaternion",
+            options={"include_cfrc_ext_in_observation": False},
+        ),
+        Task("halfcheetah", "HalfCheetah-v5", (17,), 6, hidden_positions=1),
+        Task("hopper", "Hopper-v5", (11,), 3, hidden_positions=1),
+        Task("walker2d", "Walker2d-v5", (17,), 6, hidden_positions=1),
     )
 }
 
@@ -46,8 +98,12 @@ def find_task(name: str) -> Task:
     """
     if name in TASKS:
         return TASKS[name]
+    if name.startswith(GYM):
+        from elute.envs.make import gym_task  # noqa: PLC0415 (facts alone need no simulator)
+
+        return gym_task(name)
     near = get_close_matches(name.lower(), TASKS, n=1)
-    hint = f"did you mean {near[0]}?" if near else "tasks are " + ", ".join(TASKS)
+    hint = f"did you mean {near[0]}?" if near else f"tasks are {', '.join(TASKS)} and {GYM}ID"
     raise EluteError(f"{name!r} is no task", hint=hint)
 
 

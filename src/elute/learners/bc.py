@@ -4,39 +4,23 @@
 
 mu_theta has two hidden layers of 100 tanh units and a linear end. Mean and scale of the
 observations are those of the data and belong to the policy; a column that does not vary is only
-shifted. With `bounds`, targets and actions are clipped to what the simulator would execute.
+shifted. With `bounds`, targets and actions are clipped to what the simulator would execute. The
+policy's standard deviation is that of what is left over.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elute.episodes import Array
 from elute.errors import EluteError
-from elute.nets import evaluating, generator, mlp, seeded, tensor
+from elute.nets import generator, layers, mlp, seeded, tensor
+from elute.policy import GaussianPolicy
 from elute.types import Demonstrations
 
-
-@dataclass(frozen=True, eq=False)
-class Policy:
-    """The mean action in a state."""
-
-    network: nn.Module
-    mean: Array
-    scale: Array
-    bounds: tuple[float, float] | None = None
-
-    def act(self, observations: Array) -> Array:
-        """Actions, (n, A), for observations, (n, S)."""
-        with evaluating(self.network):
-            actions: Array = self.network(self.units(observations)).numpy().astype(np.float64)
-        return actions if self.bounds is None else np.clip(actions, *self.bounds)
-
-    def units(self, observations: Array) -> Tensor:
-        """Observations as the network sees them."""
-        return tensor((observations - self.mean) / self.scale)
+LEAST_STD = 1e-3
+"""Below, a Gaussian is a point for every purpose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +35,7 @@ class BC:
     bounds: tuple[float, float] | None = None
     """Lowest and highest action."""
 
-    def fit(self, demos: Demonstrations, rng: np.random.Generator) -> Policy:
+    def fit(self, demos: Demonstrations, rng: np.random.Generator) -> GaussianPolicy:
         """A policy that acts like the demonstrator.
 
         Raises:
@@ -68,10 +52,23 @@ class BC:
         scale = np.where(spread > 1e-9 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
         with seeded(rng):
             network = mlp([observations.shape[1], *self.hidden, actions.shape[1]])
-        policy = Policy(network, mean, scale, self.bounds)
-        targets = actions if self.bounds is None else np.clip(actions, *self.bounds)
-        self._descend(network, policy.units(observations), tensor(targets), generator(rng))
-        return policy
+        low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        targets = np.clip(actions, low, high)
+        self._descend(
+            network, tensor((observations - mean) / scale), tensor(targets), generator(rng)
+        )
+        n_actions = actions.shape[1]
+        policy = GaussianPolicy(
+            layers=layers(network),
+            log_std=np.zeros(n_actions),
+            mean=mean,
+            scale=scale,
+            low=np.full(n_actions, low),
+            high=np.full(n_actions, high),
+            about={"method": "bc", "task": demos.provenance.task},
+        )
+        left = np.sqrt(((policy.act(observations) - targets) ** 2).mean(axis=0))
+        return replace(policy, log_std=np.log(np.maximum(left, LEAST_STD)))
 
     def _descend(self, network: nn.Module, x: Tensor, y: Tensor, stream: torch.Generator) -> None:
         optimiser = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from elute.episodes import Array
-from elute.learners.bc import BC, Policy
+from elute.learners.bc import BC
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress, check_finite, check_widths, put_back
 from elute.rng import Seeds
@@ -61,7 +61,7 @@ class RelabelPurifier:
         check_finite(demos.optimal, "D_o")
         check_finite(demos.supplementary, "D_s")
         del progress
-        policy: Policy = self.bc.fit(demos.optimal, seeds("relabel"))
+        policy = self.bc.fit(demos.optimal, seeds("relabel"))
         widths = demos.optimal.observations.shape[1], demos.optimal.actions.shape[1]
         return ControlTransform("relabel", policy.act, *widths)
 

@@ -1,0 +1,170 @@
+"""Named demonstrations, made on first use from the shipped experts and kept in a cache.
+
+    load(fetch("halfcheetah/action-noise/heavy"))
+
+    TASK/expert                                        the expert's mean action
+    TASK/action-noise/{light,medium,heavy}             mean action + normal noise of .25, .4, .6
+    TASK/uniform-noise/{light,medium,heavy}            uniform noise of the same deviations
+    TASK/salt-pepper/{light,medium,heavy}              grains with probability .25, .4, .6
+    TASK/checkpoint/{early,middle,late}                policy after 1, 1.5, 3 M steps, sampled
+    TASK/action-noise/mixed                            rows of the three action-noise sets, shuffled
+
+A file's name is a digest of all that made it (policy, settings, versions of the simulator); the
+digest of its content lies beside it and is checked each time.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+
+from elute.collect.record import record
+from elute.collect.shipped import CHECKPOINTS, shipped_path
+from elute.demos.files import load, save
+from elute.demos.output import output
+from elute.envs.task import TASKS, find_task
+from elute.episodes import Piece
+from elute.errors import EluteError
+from elute.noise import ActionNoise, Kind
+from elute.policy import load_policy
+from elute.rng import Seeds
+from elute.types import Demonstrations
+
+ROWS = 5000
+"""Of each entry, and then to the end of the episode."""
+MIXED_ROWS = 1000
+"""Taken from each level for the mixed set."""
+NUMBERS = 1
+"""Raised whenever the code above makes other data of the same settings."""
+LEVELS = {"light": 0.25, "medium": 0.4, "heavy": 0.6}
+NOISES: dict[str, Kind] = {
+    "action-noise": "gaussian",
+    "uniform-noise": "uniform",
+    "salt-pepper": "salt-pepper",
+}
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an entry is made; a mixed one is made of others."""
+
+    task: str
+    policy: str
+    noise: ActionNoise
+    parts: tuple[str, ...] = ()
+
+
+def _recipes() -> dict[str, Recipe]:
+    made = {}
+    for task in TASKS:
+        made[f"{task}/expert"] = Recipe(task, "best", ActionNoise())
+        for family, kind in NOISES.items():
+            for name, level in LEVELS.items():
+                made[f"{task}/{family}/{name}"] = Recipe(task, "best", ActionNoise(kind, level))
+        for name, mark in zip(("early", "middle", "late"), CHECKPOINTS, strict=True):
+            made[f"{task}/checkpoint/{name}"] = Recipe(task, mark, ActionNoise("sample"))
+        levels = tuple(f"{task}/action-noise/{name}" for name in LEVELS)
+        made[f"{task}/action-noise/mixed"] = Recipe(task, "best", ActionNoise(), levels)
+    return made
+
+
+RECIPES = _recipes()
+
+
+def is_named(text: str) -> bool:
+    """Whether this looks like an entry's name rather than a path."""
+    return text.partition("/")[0] in TASKS and not Path(text).exists()
+
+
+def fetch(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Path:
+    """The file of an entry, made if it is not there.
+
+    Raises:
+        EluteError: no such entry, or a cache that cannot be written.
+    """
+    if name not in RECIPES:
+        near = get_close_matches(name, RECIPES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RECIPES)}"
+        raise EluteError(f"{name!r} is not in the catalogue", hint=hint)
+    path = cache() / f"{name.replace('/', '-')}-{digest(name)[:16]}.npz"
+    if path.exists() and _intact(path):
+        return path
+    if path.exists():
+        say(f"{path} has changed since it was made; making it again")
+    demos = make(name, workers=workers, say=say)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EluteError(
+            f"{path.parent} cannot be made: {error.strerror}",
+            hint="set ELUTE_CACHE to a folder that can be written",
+        ) from error
+    save(demos, path)
+    with output(_checksum(path)) as temporary:
+        temporary.write_text(_sha256(path))
+    say(f"made {name}: {len(demos)} rows, kept in {path}")
+    return path
+
+
+def make(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Demonstrations:
+    """The demonstrations of an entry, made anew."""
+    recipe = RECIPES[name]
+    if recipe.parts:
+        return _mixed([load(fetch(part, workers=workers, say=say)) for part in recipe.parts])
+    return record(
+        load_policy(shipped_path(recipe.task, recipe.policy)),
+        find_task(recipe.task),
+        noise=recipe.noise,
+        rows=ROWS,
+        workers=workers,
+    )
+
+
+def _mixed(levels: list[Demonstrations]) -> Demonstrations:
+    """The first rows of each level, all shuffled; a row is an episode of its own."""
+    first, *others = (level.first(MIXED_ROWS) for level in levels)
+    together = first
+    for level in others:
+        together = together + level
+    order = Seeds(0)("mixed").permutation(len(together))
+    return together.take([Piece(int(row), 1) for row in order])
+
+
+def digest(name: str) -> str:
+    """Of all that the entry is made of."""
+    recipe = RECIPES[name]
+    facts = {
+        "name": name,
+        "numbers": NUMBERS,
+        "rows": ROWS,
+        "noise": str(recipe.noise),
+        "policy": _sha256(shipped_path(recipe.task, recipe.policy)),
+        "versions": [version(package) for package in ("gymnasium", "mujoco", "numpy")],
+    }
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def cache() -> Path:
+    """Where entries are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get("ELUTE_CACHE") or Path(home) / "elute")
+
+
+def _intact(path: Path) -> bool:
+    try:
+        return _checksum(path).read_text() == _sha256(path)
+    except OSError:
+        return False
+
+
+def _checksum(path: Path) -> Path:
+    return path.with_suffix(".sha256")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

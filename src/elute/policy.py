@@ -1,0 +1,177 @@
+"""The Gaussian policy: plain numpy arrays, so that acting needs nothing but numpy.
+
+    mu(s) = f((s - mean) / scale),   a ~ N(mu(s), exp(log_std)^2)
+
+f has tanh hidden layers and a linear end; a squashed policy bends it into the bounds by a last
+tanh, any other is clipped to them. Stored as safetensors with a JSON header.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from elute.demos.output import output
+from elute.episodes import Array
+from elute.errors import EluteError
+
+KIND = "elute policy"
+VERSION = 1
+Layer = tuple[Array, Array]
+"""Weights, (in, out), and bias."""
+
+
+class Policy(Protocol):
+    """Anything that acts."""
+
+    def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
+        """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPolicy:
+    """Mean and standard deviation of the action in a state."""
+
+    layers: tuple[Layer, ...]
+    log_std: Array
+    mean: Array
+    """Of observations; belongs to the policy."""
+    scale: Array
+    low: Array
+    """Lowest action; infinite where there is no bound."""
+    high: Array
+    squashed: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Where it comes from: task, method, seed, steps, ..."""
+
+    def __post_init__(self) -> None:
+        widths = [len(self.mean), *(len(bias) for _, bias in self.layers)]
+        fits = all(
+            weights.shape == (before, after)
+            for (weights, _), before, after in zip(
+                self.layers, widths[:-1], widths[1:], strict=True
+            )
+        )
+        per_action = (self.log_std, self.low, self.high)
+        if not fits or any(a.shape != (widths[-1],) for a in per_action):
+            raise EluteError(f"layers of widths {widths} do not fit each other or their bounds")
+
+    @property
+    def n_observations(self) -> int:
+        """Columns it reads."""
+        return len(self.mean)
+
+    @property
+    def n_actions(self) -> int:
+        """Columns it writes."""
+        return len(self.log_std)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each action."""
+        deviation: Array = np.exp(self.log_std)
+        return deviation
+
+    def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
+        """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
+        x = ((observations - self.mean) / self.scale).astype(np.float32)
+        for weights, bias in self.layers[:-1]:
+            x = np.tanh(x @ weights + bias)
+        weights, bias = self.layers[-1]
+        actions = (x @ weights + bias).astype(np.float64)
+        if self.squashed:
+            middle, half = (self.high + self.low) / 2, (self.high - self.low) / 2
+            actions = middle + half * np.tanh(actions)
+        else:
+            actions = np.minimum(np.maximum(actions, self.low), self.high)
+        return actions if rng is None else actions + self.std * rng.standard_normal(actions.shape)
+
+    def predict(
+        self,
+        observation: Array,
+        state: object = None,
+        episode_start: object = None,
+        deterministic: bool = True,
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Array, None]:
+        """As Stable-Baselines3 has it: one observation or a batch, clipped actions, no state."""
+        del state, episode_start  # it has no memory
+        if not deterministic and rng is None:
+            rng = np.random.default_rng()
+        one = np.ndim(observation) == 1
+        actions = self.act(np.atleast_2d(observation), None if deterministic else rng)
+        actions = np.clip(actions, self.low, self.high)
+        return (actions[0] if one else actions), None
+
+
+def save_policy(policy: GaussianPolicy, path: Path) -> None:
+    """Write a policy; a killed process leaves the old file or the new one.
+
+    Raises:
+        EluteError: it cannot be written.
+    """
+    arrays = {name: getattr(policy, name) for name in ("log_std", "mean", "scale", "low", "high")}
+    for i, (weights, bias) in enumerate(policy.layers):
+        arrays |= {f"layers.{i}.weights": weights, f"layers.{i}.bias": bias}
+    header = {
+        "kind": KIND,
+        "version": VERSION,
+        "squashed": policy.squashed,
+        "about": dict(policy.about),
+    }
+    stored = save(
+        {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+        metadata={"elute": json.dumps(header)},
+    )
+    with output(path) as temporary:
+        temporary.write_bytes(stored)
+
+
+def load_policy(path: Path) -> GaussianPolicy:
+    """Read a policy.
+
+    Raises:
+        EluteError: the file is none, of another version, or broken.
+    """
+    try:
+        with safe_open(path, framework="np") as file:
+            header = json.loads((file.metadata() or {})["elute"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise EluteError(f"{path}: no such file") from error
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise _none(path, str(error)) from error
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise _none(path, "its header is of something else")
+    if header.get("version") != VERSION:
+        raise EluteError(
+            f"{path}: a policy of version {header.get('version')}; this is version {VERSION}"
+        )
+    try:
+        return _policy(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, EluteError) as error:
+        raise _none(path, f"header and weights do not fit: {error}") from error
+
+
+def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
+    n_layers = sum(name.endswith(".weights") for name in arrays)
+    if not n_layers or not all(np.isfinite(a).all() for n, a in arrays.items() if "layers" in n):
+        raise ValueError("no layers, or weights that are not finite")
+    return GaussianPolicy(
+        layers=tuple(
+            (arrays[f"layers.{i}.weights"], arrays[f"layers.{i}.bias"]) for i in range(n_layers)
+        ),
+        **{name: arrays[name] for name in ("log_std", "mean", "scale", "low", "high")},
+        squashed=bool(header["squashed"]),
+        about=dict(header["about"]),
+    )
+
+
+def _none(path: Path, reason: str) -> EluteError:
+    return EluteError(f"{path}: no policy: {reason}", hint="elute writes them as .safetensors")
