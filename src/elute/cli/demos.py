@@ -1,5 +1,6 @@
 """`elute demos`: look at, check, convert and spoil demonstrations."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +60,16 @@ Horizon = Annotated[
     int | None,
     typer.Option("--horizon", min=1, help="Time limit, where the format does not mark time-outs."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes; by default one per core. They change no number."),
+]
 TaskName = Annotated[str, typer.Option("--task", help="Task the data is of, e.g. halfcheetah.")]
+
+
+def cores(workers: int | None) -> int:
+    """As many processes as asked for, or as there are cores to use."""
+    return workers or os.cpu_count() or 1
 
 
 def _open(file: str, keys: str, columns: str, horizon: int | None, task: str = "") -> "DemoSource":
@@ -296,3 +306,38 @@ def corrupt(
         losses = save(source, out, format=to, transform=spoiled, strict=strict, progress=update)
     say_losses(losses)
     say(f"wrote {out}: {kind} noise of level {level} on {source.episodes.n_rows} rows")
+
+
+@app.command()
+def collect(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="hopper, gym:Pendulum-v1, ...")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where to write.", autocompletion=complete_path)
+    ],
+    policy: Annotated[
+        str, typer.Option(help="expert, checkpoint@1M (or 1.5M, 3M), or a policy's file.")
+    ] = "expert",
+    noise: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND:LEVEL",
+            help="On every action: gaussian:0.6, uniform:0.4, salt-pepper:0.25, sample (the "
+            "policy's own spread) or none. By default sample for a checkpoint, none otherwise.",
+        ),
+    ] = "",
+    rows: Annotated[
+        int, typer.Option(min=1, help="Whole episodes until there are as many rows.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same file.")] = 0,
+    workers: Workers = None,
+    to: To = "",
+    strict: Strict = False,
+) -> None:
+    """Record demonstrations: a policy plays, with noise on its actions if you like.
+
+    Besides the actions as they were asked for, the file has `executed_actions` (clipped, what the
+    simulator was given) and `clean_actions` (the policy's mean action).
+    """
+    from elute.cli import collect as job
+
+    job.run(task, policy, noise, rows, seed, cores(workers), output, to, strict)

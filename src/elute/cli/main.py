@@ -21,6 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(demos.app, name="demos")
+expert = typer.Typer(help="Make experts.", no_args_is_help=True)
+app.add_typer(expert, name="expert")
 
 
 def _version(asked: bool) -> None:
@@ -120,6 +122,68 @@ def purify(
         to, strict, as_json,
     )  # fmt: skip
     job.run(noisy, output, options)
+
+
+@app.command()
+def evaluate(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY",
+            help="A file, expert:TASK, checkpoint:TASK@1M, or a folder of seed-K.safetensors.",
+            autocompletion=complete_path,
+        ),
+    ],
+    task: Annotated[str, typer.Option(help="Where to play: hopper, gym:Pendulum-v1, ...")],
+    episodes: Annotated[int, typer.Option(min=1)] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
+    workers: demos.Workers = None,
+    video: Annotated[Path | None, typer.Option(help="Film the first episode, as .mp4.")] = None,
+    as_json: demos.Json = False,
+) -> None:
+    """Play episodes with a policy's mean action and say what it earns."""
+    from elute.cli import evaluate as job
+
+    job.run(policy, task, episodes, seed, demos.cores(workers), video, as_json)
+
+
+@expert.command("train")
+def expert_train(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="hopper, gym:Pendulum-v1, ...")],
+    to: Annotated[Path | None, typer.Option(help="Folder; by default experts/TASK-SEED.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 5_000_000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: demos.Workers = None,
+) -> None:
+    """Train by TRPO on the task's reward; a stopped training goes on where it was.
+
+    The folder gets checkpoints (1M.safetensors, ...), the best policy and the learning curve.
+    """
+    from elute.cli import expert as job
+
+    folder = to or Path("experts") / f"{task.replace(':', '-')}-{seed}"
+    job.run(task, steps, seed, demos.cores(workers), folder)
+
+
+@app.command()
+def export(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY",
+            help="A file, expert:TASK or checkpoint:TASK@1M.",
+            autocompletion=complete_path,
+        ),
+    ],
+    onnx: Annotated[Path, typer.Option(help="Write an ONNX model here.")],
+) -> None:
+    """Hand a policy over: one ONNX file with units, network and bounds inside."""
+    from elute.cli.show import say
+    from elute.collect.shipped import find_policy
+    from elute.onnx import export_onnx
+
+    export_onnx(find_policy(policy), onnx)
+    say(f"wrote {onnx}: observations in, clipped mean actions out")
 
 
 @app.command()

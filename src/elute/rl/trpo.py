@@ -6,8 +6,8 @@
     until L improves by a tenth of what g promises and the mean KL stays within max_kl
 
 F v is exact: for a Gaussian whose deviations do not depend on the state the Hessian of the mean KL
-is  J^T diag(1 / std^2) J v / n  for the mean network and 2 v for the log deviations, so one
-forward and one backward derivative replace differentiating twice.
+is  J^T diag(1 / std^2) J v / n  for the mean network and 2 v for the log deviations. J^T u is
+linear in u, so J v is its derivative: the graph is built once and walked back for each v.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, jvp
 
 from elute.nets import GaussianNetwork
 
@@ -91,23 +90,18 @@ def fisher_product(
 ) -> Callable[[Tensor], Tensor]:
     """V -> F v, over all parameters in the order of `network.parameters()`."""
     names = [name for name, _ in network.named_parameters()]
-    weights = {n: p for n, p in network.named_parameters() if n != "log_std"}
-    primal = {name: weight.detach() for name, weight in weights.items()}
-    precision = torch.exp(-2 * network.log_std.detach())
+    weights = [p for name, p in network.named_parameters() if name != "log_std"]
+    precision = torch.exp(-2 * network.log_std.detach()) / len(observations)
     means = squash(network(observations))
-
-    def forward(given: dict[str, Tensor]) -> Tensor:
-        found: Tensor = squash(functional_call(network, given, (observations,)))
-        return found
+    pull = torch.zeros_like(means, requires_grad=True)
+    pulled = torch.autograd.grad(means, weights, pull, create_graph=True)  # J^T pull
 
     def product(v: Tensor) -> Tensor:
         parts = dict(zip(names, split(network, v), strict=True))
         deviation = 2 * parts.pop("log_std")
-        moved: Tensor = jvp(forward, (primal,), (parts,))[1]
-        back = torch.autograd.grad(
-            means, list(weights.values()), moved * precision / len(observations), retain_graph=True
-        )
-        turned = dict(zip(weights, back, strict=True)) | {"log_std": deviation}
+        moved = torch.autograd.grad(pulled, pull, list(parts.values()), retain_graph=True)[0]
+        back = torch.autograd.grad(means, weights, moved * precision, retain_graph=True)
+        turned = dict(zip(parts, back, strict=True)) | {"log_std": deviation}
         return flatten(turned[name] for name in names)
 
     return product

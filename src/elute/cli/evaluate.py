@@ -1,0 +1,115 @@
+"""`elute evaluate`: what a policy earns in its task."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from elute.cli.show import out, print_json, say
+from elute.collect.shipped import find_policy
+from elute.envs.task import Task, find_task
+from elute.errors import EluteError
+from elute.evaluation import Evaluation, evaluate, stderr
+from elute.policy import GaussianPolicy
+
+VERSIONS = ("elute", "mujoco", "gymnasium", "numpy")
+
+
+def run(
+    spec: str, task: str, episodes: int, seed: int, workers: int, video: Path | None, as_json: bool
+) -> None:
+    """Evaluate one policy, or one per seed in a folder."""
+    where = find_task(task)
+    if video is not None:
+        from elute.collect.video import check_video
+
+        check_video(video)
+    policies = _policies(spec, task)
+    scores = {
+        name: evaluate(policy, where, episodes=episodes, seed=seed, workers=workers)
+        for name, policy in policies.items()
+    }
+    report = _report(spec, where, seed, scores)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report)
+    if video is not None:
+        from elute.collect.video import film
+
+        frames = film(next(iter(policies.values())), where, video, seed=seed)
+        say(f"wrote {video}: {frames} frames")
+
+
+def _policies(spec: str, task: str) -> dict[str, GaussianPolicy]:
+    """By seed for a folder; one without a name otherwise."""
+    if not Path(spec).is_dir():
+        return {"": find_policy(spec, task)}
+    files = sorted(Path(spec).glob("seed-*.safetensors"), key=lambda f: (len(f.name), f.name))
+    if not files:
+        raise EluteError(f"{spec}: no policies", hint="expected files named seed-0.safetensors")
+    return {file.stem.removeprefix("seed-"): find_policy(str(file), task) for file in files}
+
+
+def _report(spec: str, task: Task, seed: int, scores: dict[str, Evaluation]) -> dict[str, Any]:
+    about = {
+        "policy": spec,
+        "task": task.name,
+        "environment": task.gym_id,
+        "actions": "mean, clipped to the bounds",
+        "seed": seed,
+        "versions": {package: _version(package) for package in VERSIONS},
+    }
+    if "" in scores:
+        return _summary(scores[""]) | {"episodes": _episodes(scores[""])} | about
+    means = tuple(score.mean for score in scores.values())
+    mean = float(np.mean(means))
+    successes = [score.success for score in scores.values() if score.success is not None]
+    return {
+        "mean": mean,
+        "stderr": stderr(means),
+        "normalised": task.normalised(mean),
+        "success": float(np.mean(successes)) if successes else None,
+        "seeds": [
+            {"seed": name, **_summary(score), "episodes": _episodes(score)}
+            for name, score in scores.items()
+        ],
+    } | about
+
+
+def _summary(score: Evaluation) -> dict[str, Any]:
+    return {
+        "mean": score.mean,
+        "stderr": score.stderr,
+        "normalised": score.normalised,
+        "success": score.success,
+    }
+
+
+def _episodes(score: Evaluation) -> list[dict[str, Any]]:
+    told = zip(score.returns, score.lengths, score.successes, strict=True)
+    return [{"return": r, "length": n, "success": s} for r, n, s in told]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except ImportError:
+        return None
+
+
+def _show(report: dict[str, Any]) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    per_seed = "seeds" in report
+    name = "seed" if per_seed else "episode"
+    for i, row in enumerate(report["seeds"] if per_seed else report["episodes"]):
+        told = f"{row['mean']:.1f}" if per_seed else f"{row['return']:.1f} in {row['length']} steps"
+        table.add_row(f"{name} {row['seed'] if per_seed else i}", told)
+    spread = "" if report["stderr"] is None else f" ± {report['stderr']:.1f} (standard error)"
+    table.add_row("mean return", f"{report['mean']:.1f}{spread}")
+    for key, label in (("normalised", "random 0, expert 1"), ("success", "share of episodes")):
+        if report[key] is not None:
+            table.add_row(key, f"{report[key]:.2f} ({label})")
+    out.print(table, markup=False)
