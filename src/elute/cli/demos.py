@@ -8,6 +8,7 @@ import typer
 
 from elute.cli.show import complete_path, print_json, progress, say, say_losses
 from elute.demos.formats import FORMATS
+from elute.envs.task import TASKS
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A file or dataset folder; FILE#better (filter key), FILE#top=2 (by return), "
-        "FILE#episodes=5,9 or minari:ID.",
+        "FILE#episodes=5,9, minari:ID, or a name as hopper/action-noise/heavy.",
         autocompletion=complete_path,
     ),
 ]
@@ -72,11 +73,22 @@ def cores(workers: int | None) -> int:
     return workers or os.cpu_count() or 1
 
 
+def named(file: str) -> str:
+    """The path of a catalogue entry; anything else as it is."""
+    if file.partition("/")[0] not in TASKS:
+        return file
+    from elute.collect.catalogue import fetch, is_named
+
+    name, mark, selection = file.partition("#")
+    return f"{fetch(name, say=say)}{mark}{selection}" if is_named(name) else file
+
+
 def _open(file: str, keys: str, columns: str, horizon: int | None, task: str = "") -> "DemoSource":
     from elute.demos.files import open_demos
     from elute.demos.format import ReadOptions
     from elute.envs.task import find_task
 
+    file = named(file)
     chosen = tuple(key.strip() for key in keys.split(",") if key.strip())
     known = find_task(task).columns if task else ""
     return open_demos(
@@ -256,6 +268,13 @@ def convert(
     keys: Keys = "",
     columns: Columns = "",
     horizon: Horizon = None,
+    adapt: Annotated[
+        str,
+        typer.Option(
+            metavar="TASK",
+            help="Keep only the observation columns of today's task: 27 of Ant's 111 or 105.",
+        ),
+    ] = "",
     strict: Strict = False,
 ) -> None:
     """Write demonstrations in another format; what it cannot hold is said.
@@ -267,11 +286,28 @@ def convert(
     from elute.demos.files import save
 
     source = _open(file, keys, columns, horizon)
+    if adapt:
+        source, to = _adapted(source, adapt, strict), to or source.provenance.format
     with progress("converting") as update:
         losses = save(source, out, format=to, strict=strict, progress=update)
     say_losses(losses)
     rows = counted(source.episodes.n_rows, "row")
     say(f"wrote {out}: {rows} in {counted(len(source.episodes), 'episode')}")
+
+
+def _adapted(source: "DemoSource", task: str, strict: bool) -> "DemoSource":
+    from elute.collect.adapt import adapt
+    from elute.envs.task import find_task
+
+    rows = source.rows(0, source.episodes.n_rows)
+    adapted = adapt(rows, find_task(task))
+    width, kept = rows.observations.shape[1], adapted.observations.shape[1]
+    if width > kept:
+        lost = f"observation columns {kept} to {width - 1}"
+        if strict:
+            raise EluteError(f"{task} has no place for {lost}", hint="leave out --strict")
+        say_losses([lost])
+    return adapted
 
 
 @app.command()
