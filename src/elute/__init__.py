@@ -7,13 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from elute.collect.record import record
     from elute.columns import Column
     from elute.demos.audit.audit import audit
     from elute.demos.audit.finding import Finding
     from elute.demos.corrupt import corrupt
     from elute.demos.files import load, open_demos, save
+    from elute.envs.task import find_task
     from elute.episodes import Episodes, Piece, Provenance
     from elute.errors import EluteError
+    from elute.evaluation import evaluate
+    from elute.policy import GaussianPolicy, load_policy, save_policy
     from elute.purify.diffusion import DiffusionPurifier
     from elute.purify.select import choose_reverse_step
     from elute.rng import Seeds
@@ -30,6 +34,7 @@ _HOME = {
     "EluteError": "elute.errors",
     "Episodes": "elute.episodes",
     "Finding": "elute.demos.audit.finding",
+    "GaussianPolicy": "elute.policy",
     "Piece": "elute.episodes",
     "Provenance": "elute.episodes",
     "Seeds": "elute.rng",
@@ -37,9 +42,14 @@ _HOME = {
     "choose_reverse_step": "elute.purify.select",
     "chunks": "elute.types",
     "corrupt": "elute.demos.corrupt",
+    "evaluate": "elute.evaluation",
+    "find_task": "elute.envs.task",
     "load": "elute.demos.files",
+    "load_policy": "elute.policy",
     "open_demos": "elute.demos.files",
+    "record": "elute.collect.record",
     "save": "elute.demos.files",
+    "save_policy": "elute.policy",
 }
 
 __all__ = [
@@ -51,6 +61,7 @@ __all__ = [
     "EluteError",
     "Episodes",
     "Finding",
+    "GaussianPolicy",
     "Piece",
     "Provenance",
     "Seeds",
@@ -58,9 +69,14 @@ __all__ = [
     "choose_reverse_step",
     "chunks",
     "corrupt",
+    "evaluate",
+    "find_task",
     "load",
+    "load_policy",
     "open_demos",
+    "record",
     "save",
+    "save_policy",
 ]
 
 
