@@ -28,8 +28,9 @@ format: $(VENV)/dev
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/dev
+bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.formats
+	$(BIN)/python -m benchmarks.purify
 
 test-peers: .venv-robomimic/ready
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers
@@ -43,6 +44,10 @@ $(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/dev: $(VENV)/core
 	$(PIP) --editable ".[dev]"
+	touch $@
+
+$(VENV)/bench: $(VENV)/dev
+	$(PIP) --editable ".[bench]"
 	touch $@
 
 $(VENV)/docs: $(VENV)/core

@@ -186,7 +186,10 @@ class Demonstrations:
         """`n` different rows drawn at random, in their order; neighbours stay one episode."""
         if not 1 <= n <= len(self):
             raise EluteError(f"sample of {n} rows asked for; there are {len(self)}")
-        chosen = np.sort(rng.choice(len(self), size=n, replace=False))
+        return self.pick(np.sort(rng.choice(len(self), size=n, replace=False)))
+
+    def pick(self, chosen: NDArray[np.int64]) -> Self:
+        """Rows by number, in increasing order; neighbours stay one episode."""
         owner = np.searchsorted(self.episodes.stops, chosen, side="right")
         breaks = np.flatnonzero((np.diff(chosen) != 1) | (np.diff(owner) != 0)) + 1
         runs = np.split(chosen, breaks)

@@ -283,6 +283,13 @@ def test_data_in_other_units_is_refused(name):
         fitted(name)(other)
 
 
+@pytest.mark.parametrize("name", ["diffusion", "wiener"])
+def test_a_few_rows_or_a_late_chunk_may_lie_far_out(name):
+    far = replace(NOISY, observations=NOISY.observations * 1000 + 1e5)
+    for rows, first_row in ((far[:1], 0), (far[:29], 0), (far, len(NOISY))):
+        assert len(fitted(name)(rows, first_row=first_row)) == len(rows)
+
+
 @pytest.mark.parametrize("name", ["paper", "reference"])
 def test_raw_units_may_be_anything(name):
     far = DemoSet(*(replace(d, actions=d.actions + 500) for d in (DEMOS.optimal, NOISY)))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from builders import assert_same_rows, plain
 from elute.demos.corrupt import corrupt
 from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
@@ -12,7 +13,7 @@ from elute.episodes import Piece
 from elute.errors import EluteError
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
-from elute.purify.select import choose_reverse_step, policy_errors, telling_apart
+from elute.purify.select import at_most, choose_reverse_step, policy_errors, telling_apart
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -70,6 +71,30 @@ def test_no_more_rows_than_promised_are_looked_at(monkeypatch):
     monkeypatch.setattr(DiffusionPurifier, "fit", watched)
     choose_reverse_step(QUICK, demos(1.0), Seeds(0), candidates=(0, 50))
     assert seen == [50, 50]
+
+
+class Counting:
+    """Demonstrations as a source that remembers how many rows it was asked for at once."""
+
+    def __init__(self, demos):
+        self.demos, self.asked = demos, []
+
+    def __getattr__(self, name):
+        return getattr(self.demos, name)
+
+    def rows(self, start, stop):
+        self.asked.append(stop - start)
+        return self.demos.rows(start, stop)
+
+
+def test_a_sample_of_a_large_file_is_drawn_chunk_by_chunk():
+    whole = plain((30_000,) * 5)
+    source = Counting(whole)
+    sample = at_most(source, 500, Seeds(3))
+    assert max(source.asked) < 65_536
+    assert_same_rows(sample, whole.sample(500, Seeds(3)("rows")))
+    assert sample.provenance == whole.provenance
+    assert_same_rows(at_most(source, len(whole), Seeds(3)), whole)
 
 
 def test_held_out_rows_are_not_trained_on(monkeypatch):

@@ -1,5 +1,6 @@
 """Algorithm 1: the same each time, also after a kill; and the networks of the presets."""
 
+import resource
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,14 @@ from torch import nn
 
 from elute.demos.corrupt import corrupt
 from elute.demos.pointmass import pointmass
-from elute.diffusion.ddpm import Training, train
-from elute.diffusion.denoiser import PaperDenoiser, ReferenceDenoiser, StepDenoiser, embed_step
+from elute.diffusion.ddpm import Lesson, Training, train
+from elute.diffusion.denoiser import (
+    PaperDenoiser,
+    ReferenceDenoiser,
+    StepDenoiser,
+    at_step,
+    embed_step,
+)
 from elute.diffusion.schedule import Schedule
 from elute.errors import EluteError
 from elute.nets import seeded
@@ -42,8 +49,8 @@ def denoising_loss(network, rows):
 
 def run(network, settings=SHORT, *, pairs=PAIRS, seed=0, max_step=100, **options):
     rng = Seeds(seed)("training")
-    options = {"max_step": max_step, "criterion": denoising_loss} | options
-    return train(network, pairs, LINEAR, settings, rng, **options)
+    lesson = Lesson(network, pairs, LINEAR, settings, max_step, denoising_loss)
+    return train(lesson, rng, **options)
 
 
 def same(one, other):
@@ -122,6 +129,33 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
         run(fresh(), checkpoint=path)
 
 
+def test_a_checkpoint_that_cannot_be_written_is_explained(tmp_path):
+    path = tmp_path / "c"
+    with pytest.raises(KeyboardInterrupt):
+        run(fresh(), checkpoint=path, progress=interrupt_at(20))
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as a full disk would
+    try:
+        with pytest.raises(EluteError, match=r"c: the checkpoint .* cannot be written"):
+            run(fresh(), checkpoint=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"c": before}
+
+
+def test_the_last_updates_count_also_where_they_fill_no_check():
+    seen = []
+    settings = replace(SHORT, updates=25, held_out=0.2)
+    trained = run(fresh(), settings, progress=lambda *done: seen.append(done))
+    assert seen == [(10, 25), (20, 25), (25, 25)]
+    assert [update for update, _ in trained.held_out] == [10, 20, 25]
+    whole = run(fresh(), replace(settings, check_every=25))
+    losses = [loss for _, loss in trained.curve]
+    mean = (10 * losses[0] + 10 * losses[1] + 5 * losses[2]) / 25
+    assert mean == pytest.approx(whole.curve[0][1])
+
+
 def test_the_loss_falls():
     trained = run(fresh(), Training(updates=400, check_every=50, patience=100))
     losses = [loss for _, loss in trained.curve]
@@ -190,6 +224,16 @@ def test_the_network_knows_no_step_above_the_one_it_was_trained_to():
         transform.at(20).at(41)
     with pytest.raises(EluteError, match="expected 0"):
         transform.at(-1)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_at_one_step_says_what_it_says_row_by_row(name):
+    network, x = fresh(NETWORKS[name]).eval(), PAIRS[:16].clone()
+    with torch.no_grad():
+        for step in (1, 9, 700):
+            each = network(x, torch.full((16,), step))
+            torch.testing.assert_close(at_step(network, step)(x), each)
+    assert torch.equal(x, PAIRS[:16])
 
 
 def test_the_step_is_embedded_once_for_all_rows():

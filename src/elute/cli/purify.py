@@ -10,7 +10,7 @@ from rich.table import Table
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import measure_alignment
 from elute.demos.audit.sample import take_sample
-from elute.demos.files import load, open_demos, save, split_spec
+from elute.demos.files import open_demos, save, split_spec
 from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.purify.artefact import load_transform, save_transform
@@ -40,11 +40,12 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
     torch.set_num_threads(1)
     check_output(output, [split_spec(given)[0] for given in (noisy, options.optimal)])
     seeds = Seeds(options.seed)
-    source = _supplementary(noisy, options.rows)
-    optimal = _optimal(options)
-    sample = at_most(source.rows(0, source.episodes.n_rows), MOST_ROWS, seeds)
+    source = _first(noisy, options.rows)
+    good = _first(options.optimal, options.optimal_rows)
+    optimal = good.rows(0, good.episodes.n_rows)
+    sample = at_most(source, MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
-    _warn_of_misalignment(optimal, sample)
+    _warn_of_misalignment(optimal, source)
     transform, choice = _fitted(demos, seeds, options, output)
     if options.save_model is not None and isinstance(transform, DiffusionTransform):
         save_transform(transform, options.save_model)
@@ -74,20 +75,17 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
     say(f"wrote {output}")
 
 
-def _supplementary(noisy: str, rows: int | None) -> DemoSource:
-    return open_demos(noisy) if rows is None else load(noisy).first(rows)
+def _first(spec: str, rows: int | None) -> DemoSource:
+    """A file, or only its first rows, which alone are read."""
+    source = open_demos(spec)
+    return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
 
 
-def _optimal(options: "PurifyOptions") -> Demonstrations:
-    optimal = load(options.optimal)
-    return optimal if options.optimal_rows is None else optimal.first(options.optimal_rows)
-
-
-def _warn_of_misalignment(optimal: Demonstrations, sample: Demonstrations) -> None:
-    for demos in (optimal, sample):
-        found = measure_alignment(take_sample(demos).runs)
+def _warn_of_misalignment(*sources: DemoSource) -> None:
+    for source in sources:
+        found = measure_alignment(take_sample(source).runs)
         if found.verdict == "misaligned":
-            name = demos.provenance.source
+            name = source.provenance.source
             say(
                 f"warning: {name} is misaligned by {found.shift} rows; "
                 f"elute demos audit {name} --fix OUT realigns it"

@@ -38,11 +38,11 @@ Criterion = Callable[[nn.Module, Tensor], float]
 class Training:
     """How long and how fast to learn."""
 
-    updates: int = 2000
+    updates: int = 1000
     """At most; the paper's 10 000 epochs are as many updates, because D_o fits one batch."""
     batch_size: int = 256
     """Pairs are drawn with replacement; 0 takes all of D_o at once, as the paper does."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     average: float = 0.995
     """Decay of the moving average of the weights; 0 keeps the last weights."""
     held_out: float = 0.1
@@ -63,28 +63,40 @@ class Trained:
     updates: int = 0
 
 
-def train(  # noqa: PLR0913 (what is trained, on what, and how to watch it)
-    network: nn.Module,
-    pairs: Tensor,
-    schedule: Schedule,
-    settings: Training,
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What is learnt: which network, from which rows, and what tells that it has learnt enough."""
+
+    network: nn.Module
+    pairs: Tensor
+    """Normalised."""
+    schedule: Schedule
+    settings: Training
+    max_step: int
+    criterion: Criterion
+
+
+def train(
+    lesson: Lesson,
     rng: np.random.Generator,
     *,
-    max_step: int,
-    criterion: Criterion,
     checkpoint: Path | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Trained:
-    """Run Algorithm 1 on normalised pairs; resumes from `checkpoint` if that file exists."""
-    state = _State(network, pairs, schedule, settings, rng, max_step, criterion)
-    with seeded(rng), training(network):  # dropout draws from torch's own stream
+    """Run Algorithm 1; resumes from `checkpoint` if that file exists.
+
+    Raises:
+        EluteError: the checkpoint is of another training, or cannot be written.
+    """
+    state, updates = _State(lesson, rng), lesson.settings.updates
+    with seeded(rng), training(lesson.network):  # dropout draws from torch's own stream
         if checkpoint is not None and checkpoint.exists():
             state.load(checkpoint)
-        while state.update < settings.updates and not state.finished:
+        while state.update < updates and not state.finished:
             state.descend()
-            if state.update % settings.check_every == 0:
+            if state.update % lesson.settings.check_every == 0 or state.update == updates:
                 state.check()
-                progress(state.update, settings.updates)
+                progress(state.update, updates)
                 if checkpoint is not None:
                     state.save(checkpoint)
     if checkpoint is not None:
@@ -95,28 +107,20 @@ def train(  # noqa: PLR0913 (what is trained, on what, and how to watch it)
 class _State:
     """Everything that changes during training, so that it can be put down and taken up."""
 
-    def __init__(
-        self,
-        network: nn.Module,
-        pairs: Tensor,
-        schedule: Schedule,
-        settings: Training,
-        rng: np.random.Generator,
-        max_step: int,
-        criterion: Criterion,
-    ) -> None:
-        self.network, self.settings, self.max_step = network, settings, max_step
-        self.criterion = criterion
-        self.signal = torch.tensor(schedule.signal, dtype=torch.float32)
-        self.noise = torch.tensor(schedule.noise, dtype=torch.float32)
-        n_held = int(settings.held_out * len(pairs)) if len(pairs) >= 10 else 0
-        order = torch.tensor(rng.permutation(len(pairs)))
-        self.held, self.rows = pairs[order[:n_held]], pairs[order[n_held:]]
+    def __init__(self, lesson: Lesson, rng: np.random.Generator) -> None:
+        self.lesson, self.settings = lesson, lesson.settings
+        self.signal = torch.tensor(lesson.schedule.signal, dtype=torch.float32)
+        self.noise = torch.tensor(lesson.schedule.noise, dtype=torch.float32)
+        n = len(lesson.pairs)
+        n_held = int(self.settings.held_out * n) if n >= 10 else 0
+        order = torch.tensor(rng.permutation(n))
+        self.held, self.rows = lesson.pairs[order[:n_held]], lesson.pairs[order[n_held:]]
         self.stream = generator(rng)
         self.optimiser = torch.optim.Adam(
-            network.parameters(), lr=settings.learning_rate, fused=True
+            lesson.network.parameters(), lr=self.settings.learning_rate, fused=True
         )
-        self.average = {k: v.detach().clone() for k, v in network.state_dict().items()}
+        self.last = lesson.network.state_dict()  # the weights themselves: they change with them
+        self.average = _copy(self.last) if self.settings.average else self.last
         self.best = self.average
         self.trained = Trained(weights={})
         self.update, self.since_best, self.loss_sum = 0, 0, 0.0
@@ -143,7 +147,8 @@ class _State:
             x = self.rows[drawn]
         else:
             x = self.rows
-        step = torch.randint(1, self.max_step + 1, (len(x),), generator=self.stream)
+        most = self.lesson.max_step
+        step = torch.randint(1, most + 1, (len(x),), generator=self.stream)
         eps = torch.randn(x.shape, generator=self.stream)
         loss = self._loss(x, step, eps)
         self.optimiser.zero_grad(set_to_none=True)
@@ -155,16 +160,15 @@ class _State:
 
     def _loss(self, x: Tensor, step: Tensor, eps: Tensor) -> Tensor:
         noisy = self.signal[step, None] * x + self.noise[step, None] * eps
-        loss: Tensor = ((eps - self.network(noisy, step)) ** 2).mean()
+        loss: Tensor = ((eps - self.lesson.network(noisy, step)) ** 2).mean()
         return loss
 
     def _follow(self) -> None:
+        if self.average is self.last:
+            return
         decay = min(self.settings.average, (1 + self.update) / (10 + self.update))
-        if not self.settings.average:
-            decay = 0.0
         with torch.no_grad():
-            for name, value in self.network.state_dict().items():
-                kept = self.average[name]
+            for kept, value in zip(self.average.values(), self.last.values(), strict=True):
                 if kept.is_floating_point():
                     kept.lerp_(value, 1 - decay)
                 else:
@@ -172,7 +176,8 @@ class _State:
 
     def check(self) -> None:
         """Note the loss; on held-out rows, see whether the averaged weights still improve."""
-        self.trained.curve.append((self.update, self.loss_sum / self.settings.check_every))
+        checked = self.trained.curve[-1][0] if self.trained.curve else 0
+        self.trained.curve.append((self.update, self.loss_sum / (self.update - checked)))
         self.loss_sum = 0.0
         if not len(self.held):
             return
@@ -181,36 +186,45 @@ class _State:
         self.since_best = 0 if held < 0.99 * self.best_loss else self.since_best + 1
         if held < self.best_loss:
             self.best_loss = held
-            self.best = {k: v.clone() for k, v in self.average.items()}
+            self.best = _copy(self.average)
 
     def _held_out(self) -> float:
-        last = {k: v.detach().clone() for k, v in self.network.state_dict().items()}
-        self.network.load_state_dict(self.average)
-        with evaluating(self.network):
-            value = self.criterion(self.network, self.held)
-        self.network.load_state_dict(last)
+        network, last = self.lesson.network, _copy(self.last)
+        network.load_state_dict(self.average)
+        with evaluating(network):
+            value = self.lesson.criterion(network, self.held)
+        network.load_state_dict(last)
         return value
 
     def result(self) -> Trained:
         """The weights to use: the best on held-out rows, or the average at the end."""
-        self.trained.weights = self.best if len(self.held) else self.average
+        self.trained.weights = _copy(self.best if len(self.held) else self.average)
         self.trained.updates = self.update
         return self.trained
 
     def save(self, path: Path) -> None:
-        """Put everything down."""
-        tensors = {f"network/{k}": v for k, v in self.network.state_dict().items()}
+        """Put everything down.
+
+        Raises:
+            EluteError: the disk is full, or the folder not writable.
+        """
+        tensors = {f"network/{k}": v for k, v in self.last.items()}
         tensors |= {f"average/{k}": v for k, v in self.average.items()}
-        tensors |= {f"best/{k}": v.clone() for k, v in self.best.items()}
+        tensors |= {f"best/{k}": v for k, v in self.best.items()}
         tensors["stream"] = self.stream.get_state()
         tensors["dropout"] = torch.random.get_rng_state()
         for i, slots in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{i}/{k}": v for k, v in slots.items()}
-        header = json.dumps(self._header())
         temporary = path.with_name(f".{path.name}.partial")
-        contiguous = {k: v.detach().contiguous().clone() for k, v in tensors.items()}
-        save_file(contiguous, temporary, metadata={"elute": header})
-        temporary.replace(path)
+        try:
+            save_file(_copy(tensors), temporary, metadata={"elute": json.dumps(self._header())})
+            temporary.replace(path)
+        except (OSError, SafetensorError) as error:
+            temporary.unlink(missing_ok=True)
+            raise EluteError(
+                f"{path}: the checkpoint of the training cannot be written: {error}",
+                hint="is the disk full? the checkpoint before is still there",
+            ) from error
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -225,7 +239,7 @@ class _State:
 
     def _identity(self) -> dict[str, Any]:
         settings = asdict(self.settings)
-        return {"settings": settings, "max_step": self.max_step, "digest": self.digest}
+        return {"settings": settings, "max_step": self.lesson.max_step, "digest": self.digest}
 
     def load(self, path: Path) -> None:
         """Take everything up again, exactly.
@@ -245,8 +259,10 @@ class _State:
         def part(prefix: str) -> dict[str, Tensor]:
             return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
-        self.network.load_state_dict(part("network/"))
-        self.average, self.best = part("average/"), part("best/")
+        self.lesson.network.load_state_dict(part("network/"))
+        for name, value in part("average/").items():
+            self.average[name].copy_(value)
+        self.best = part("best/")
         self.stream.set_state(tensors["stream"])
         torch.random.set_rng_state(tensors["dropout"])
         state = self.optimiser.state_dict()
@@ -259,3 +275,7 @@ class _State:
         self.loss_sum = header["loss_sum"]
         self.trained.curve = [(u, loss) for u, loss in header["curve"]]
         self.trained.held_out = [(u, loss) for u, loss in header["held_out"]]
+
+
+def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}

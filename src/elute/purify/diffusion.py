@@ -27,12 +27,12 @@ import torch
 from torch import Tensor, nn
 
 from elute.columns import Column
-from elute.diffusion.ddpm import Criterion, Trained, Training, train
-from elute.diffusion.denoiser import Architecture, make_denoiser
+from elute.diffusion.ddpm import Criterion, Lesson, Trained, Training, train
+from elute.diffusion.denoiser import Architecture, at_step, make_denoiser
 from elute.diffusion.schedule import Descent, Schedule
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.nets import evaluating, seeded, tensor
+from elute.nets import evaluating, generator, seeded, tensor
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import (
     Progress,
@@ -129,17 +129,10 @@ class DiffusionPurifier:
         max_step = self.reverse_step if self.only_used_steps else self.n_steps
         trained = Trained({})
         if max_step > 0:
-            trained = train(
-                network,
-                tensor(normaliser.apply(optimal)[:, used]),
-                schedule,
-                self.training,
-                seeds("training"),
-                max_step=max_step,
-                criterion=_recovery(schedule, max_step, normaliser, demos.optimal),
-                checkpoint=checkpoint,
-                progress=progress,
-            )
+            pairs = tensor(normaliser.apply(optimal)[:, used])
+            criterion = _recovery(schedule, max_step, normaliser, demos.optimal)
+            lesson = Lesson(network, pairs, schedule, self.training, max_step, criterion)
+            trained = train(lesson, seeds("training"), checkpoint=checkpoint, progress=progress)
             network.load_state_dict(trained.weights)
         return DiffusionTransform(
             self,
@@ -171,7 +164,7 @@ def _recovery(
         x = float(sigma[start]) * eps
         x[:, held] += float(signal[start]) * x_0[:, held]
         for down in descents:
-            x = down.keep * x - down.remove * network(x, torch.tensor([down.step]))
+            x = down.keep * x - down.remove * at_step(network, down.step)(x)
             x[:, held] = (
                 float(signal[down.to]) * x_0[:, held] + float(sigma[down.to]) * eps[:, held]
             )
@@ -211,7 +204,7 @@ class DiffusionTransform:
         self, rows: Demonstrations, *, first_row: int = 0, seed: int = 0
     ) -> Demonstrations:
         """Algorithm 2 on every row."""
-        self._check(rows)
+        self._check(rows, first_row)
         settings = self.purifier
         pairs = rows.pairs.astype(np.float64)
         if settings.reverse_step > 0:
@@ -229,11 +222,11 @@ class DiffusionTransform:
             seed=seed,
         )
 
-    def _check(self, rows: Demonstrations) -> None:
+    def _check(self, rows: Demonstrations, first_row: int) -> None:
         check_widths(rows, self.n_observations, len(self.columns))
         check_finite(rows, "D_s")
         if self.purifier.standardise:
-            self.normaliser.check(rows.pairs.astype(np.float64), rows.provenance.source)
+            self.normaliser.check(rows, first_row)
 
     def _descents(self) -> list[Descent]:
         settings, schedule = self.purifier, Schedule.linear(self.purifier.n_steps)
@@ -267,10 +260,8 @@ class DiffusionTransform:
         for draw in range(self.purifier.draws):
 
             def noise(step: int, draw: int = draw) -> Tensor:
-                drawn = Seeds(seed)("purify", draw, step, block).standard_normal(
-                    (BLOCK_ROWS, scaled.shape[1]), dtype=np.float32
-                )
-                return torch.from_numpy(drawn[low:high])
+                stream = generator(Seeds(seed)("purify", draw, step, block))
+                return torch.randn(BLOCK_ROWS, scaled.shape[1], generator=stream)[low:high]
 
             total += self._descend(tensor(padded), noise)
         mean: Array = total[inside] / self.purifier.draws
@@ -288,23 +279,22 @@ class DiffusionTransform:
 
     def _descend(self, x_s: Tensor, noise: NoiseAt, batch: int = BATCH) -> Array:
         schedule = Schedule.linear(self.purifier.n_steps)
-        signal, sigma = schedule.signal, schedule.noise
+        signal, sigma = schedule.signal.tolist(), schedule.noise.tolist()
         start = self.purifier.reverse_step
         held = torch.from_numpy(self._held())
-        x = float(signal[start]) * x_s + float(sigma[start]) * noise(start)
+        x = signal[start] * x_s + sigma[start] * noise(start)
         for down in self._descents():
-            step = torch.tensor([down.step])
-            eps = torch.cat([self.network(part, step) for part in torch.split(x, batch)])
+            denoise = at_step(self.network, down.step)
+            eps = torch.cat([denoise(part) for part in torch.split(x, batch)])
             x = down.keep * x - down.remove * eps
+            original = x_s
             if down.to > 0:
                 z = noise(down.to)
                 x += down.add * z
-                x[:, held] = (
-                    float(signal[down.to]) * x_s[:, held] + float(sigma[down.to]) * z[:, held]
-                )
-            else:
-                x[:, held] = x_s[:, held]
-        return x.numpy().astype(np.float64)
+                original = signal[down.to] * x_s + sigma[down.to] * z
+            x = torch.where(held, original, x)
+        purified: Array = x.numpy().astype(np.float64)
+        return purified
 
     def _held(self) -> Array:
         """Columns that stay at their diffused original: switches, and states when inpainting."""

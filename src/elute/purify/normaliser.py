@@ -7,9 +7,12 @@ import numpy as np
 
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.types import Demonstrations
 
 SPAN = 30.0
 """Standard deviations from the mean beyond which data is hardly of the same units."""
+FEW_ROWS = 30
+"""Fewer may all be outliers, and are not judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,18 +54,23 @@ class Normaliser:
         raw: Array = rows * self.scale + self.mean
         return raw
 
-    def check(self, rows: Array, source: str) -> None:
+    def check(self, rows: Demonstrations, first_row: int = 0) -> None:
         """Refuse data of other units.
+
+        The rows that a file begins with speak for all of it: a few rows, or a later chunk in which
+        something went wrong, may well lie far out.
 
         Raises:
             EluteError: a column lies absurdly far from where it was when this was fitted.
         """
-        away = np.abs(np.median(self.apply(rows), axis=0))
+        if first_row > 0 or len(rows) < FEW_ROWS:
+            return
+        away = np.abs(np.median(self.apply(rows.pairs.astype(np.float64)), axis=0))
         worst = int(np.nanargmax(np.where(self.varies, away, 0.0)))
         if away[worst] > SPAN:
             raise EluteError(
-                f"{source}: column {worst} lies {away[worst]:.0f} standard deviations from the "
-                "data that this model was fitted on",
+                f"{rows.provenance.source}: column {worst} lies {away[worst]:.0f} standard "
+                "deviations from the data that this model was fitted on",
                 hint="is it in other units, or are columns in another order?",
             )
 

@@ -19,8 +19,10 @@ diffused D_s and diffused D_o no longer be told apart? A ridge classifier on x a
 cross-validated.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -32,7 +34,7 @@ from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, DemoSource, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
 MOST_ROWS = 5000
@@ -161,9 +163,18 @@ def _take(demos: Demonstrations, rows: Array) -> Demonstrations:
     return demos.take([Piece(int(row), 1) for row in rows])
 
 
-def at_most(demos: Demonstrations, n: int, seeds: Seeds) -> Demonstrations:
-    """All rows, or so many of them drawn at random."""
-    return demos if len(demos) <= n else demos.sample(n, seeds("rows"))
+def at_most(source: DemoSource, n: int, seeds: Seeds) -> Demonstrations:
+    """All rows, or so many of them drawn at random; a file is read a chunk at a time."""
+    total = source.episodes.n_rows
+    if total <= n:
+        return source.rows(0, total)
+    chosen = np.sort(seeds("rows").choice(total, size=n, replace=False))
+    parts = []
+    for start, rows in chunks(source):
+        low, high = np.searchsorted(chosen, (start, start + len(rows)))
+        if low < high:
+            parts.append(rows.pick(chosen[low:high] - start))
+    return replace(reduce(operator.add, parts), provenance=source.provenance)
 
 
 def telling_apart(

@@ -91,8 +91,8 @@ class WienerTransform:
         self, rows: Demonstrations, *, first_row: int = 0, seed: int = 0
     ) -> Demonstrations:
         """The mean of what each row may have been."""
-        del first_row, seed
-        self._check(rows)
+        del seed
+        self._check(rows, first_row)
         pairs = rows.pairs.astype(np.float64)
         if self.purifier.reverse_step > 0:
             used = self.normaliser.varies
@@ -108,10 +108,10 @@ class WienerTransform:
             reverse_step=self.purifier.reverse_step,
         )
 
-    def _check(self, rows: Demonstrations) -> None:
+    def _check(self, rows: Demonstrations, first_row: int) -> None:
         check_widths(rows, self.n_observations, len(self.normaliser.mean))
         check_finite(rows, "D_s")
-        self.normaliser.check(rows.pairs.astype(np.float64), rows.provenance.source)
+        self.normaliser.check(rows, first_row)
 
 
 def covariance(rows: Array) -> Array:
