@@ -4,8 +4,8 @@
     python -m benchmarks.purify --memory     # 5 million rows from file to file
 
 Same data as `benchmarks.reverse_step`, noise .6, one thread. Seconds are those of the processor, so
-that other work on the machine hardly counts; what is compared takes turns, and the fastest turn
-counts. Quality is the mean squared error to the clean actions. Results go to
+that other work on the machine hardly counts. Descents take turns, and the fastest turn counts;
+trainings run once, one after another. Quality is the mean squared error to the clean actions. Results go to
 `benchmarks/results/purify.json`, where each part replaces its own.
 """
 
