@@ -5,8 +5,8 @@
 
 Same data as `benchmarks.reverse_step`, noise .6, one thread. Seconds are those of the processor, so
 that other work on the machine hardly counts. Descents take turns, and the fastest turn counts;
-trainings run once, one after another. Quality is the mean squared error to the clean actions. Results go to
-`benchmarks/results/purify.json`, where each part replaces its own.
+trainings run once, one after another. Quality is the mean squared error to the clean actions.
+Results go to `benchmarks/results/purify.json`, where each part replaces its own.
 """
 
 import json
