@@ -25,8 +25,11 @@ from elute.purify.purifier import Target
 from elute.purify.select import (
     CANDIDATES,
     choose_reverse_step,
+    first_alike,
     policy_errors,
     telling_apart,
+    telling_purified,
+    theorem_step,
 )
 from elute.purify.wiener import WienerPurifier
 from elute.rng import Seeds
@@ -42,17 +45,22 @@ SEEDS = (0, 1)
 def main() -> None:
     """Measure every level and seed."""
     torch.set_num_threads(1)
-    expert = realign(load(DATA / "halfcheetah" / "expert.h5"), 1)
-    clean = expert.select([1]).first(500)
     cells = []
     for level in LEVELS:
-        noisy = corrupt(clean, "gaussian", level)
-        demos = DemoSet(optimal=expert.select([0]).first(50), supplementary=noisy)
+        demos, clean = known_clean(level)
         for seed in SEEDS:
             cells.append({"level": level, "seed": seed, **measure(demos, clean, Seeds(seed))})
             print(json.dumps(cells[-1]), flush=True)
     result = {"command": "python -m benchmarks.reverse_step", "cells": cells}
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def known_clean(level: float) -> tuple[DemoSet, Demonstrations]:
+    """D_o and a spoilt D_s, and D_s before it was spoilt."""
+    expert = realign(load(DATA / "halfcheetah" / "expert.h5"), 1)
+    clean = expert.select([1]).first(500)
+    noisy = corrupt(clean, "gaussian", level)
+    return DemoSet(optimal=expert.select([0]).first(50), supplementary=noisy), clean
 
 
 def measure(demos: DemoSet, clean: Demonstrations, seeds: Seeds) -> dict[str, Any]:
@@ -70,7 +78,24 @@ def measure(demos: DemoSet, clean: Demonstrations, seeds: Seeds) -> dict[str, An
     for target in TARGETS:
         trained = replace(purifier, target=target, reverse_step=max(CANDIDATES)).fit(demos, seeds)
         by_target[target] = {step: error(trained.at(step)(noisy)) for step in CANDIDATES}
-    chosen = replace(purifier, reverse_step=choice.reverse_step).fit(demos, seeds)
+    policy = policy_errors(purifier, demos, seeds)
+    joint = replace(purifier, target="joint")
+    apart = {
+        "diffused": telling_apart(purifier, demos, seeds),
+        "purified": telling_purified(purifier, demos, seeds),
+        "purified_joint": telling_purified(joint, demos, seeds),
+    }
+    chosen = {
+        "recovery": choice.reverse_step,
+        "policy": min(policy, key=lambda step: policy[step]),
+        **{f"telling_{name}": first_alike(found, demos) for name, found in apart.items()},
+        "theorem": theorem_step(purifier, demos, seeds),
+        "theorem_joint": theorem_step(joint, demos, seeds),
+    }
+    cleaned = {
+        name: None if step is None else error(_purified(purifier, step, demos, seeds))
+        for name, step in chosen.items()
+    }
     return {
         "noisy": error(noisy),
         "nearest": error(NearestPurifier().fit(demos, seeds)(noisy)),
@@ -82,12 +107,21 @@ def measure(demos: DemoSet, clean: Demonstrations, seeds: Seeds) -> dict[str, An
         "error": by_target,
         "recovery": {step: round(value, 4) for step, value in choice.errors.items()},
         "estimated_noise": [round(value, 3) for value in choice.noise],
-        "policy": {step: round(v, 4) for step, v in policy_errors(purifier, demos, seeds).items()},
-        "chosen": choice.reverse_step,
+        "policy": {step: round(value, 4) for step, value in policy.items()},
+        **{
+            f"telling_{name}": {step: round(value, 2) for step, value in found.items()}
+            for name, found in apart.items()
+        },
+        "chosen": chosen,
+        "error_at_chosen": cleaned,
         "choosing_seconds": round(seconds, 1),
-        "auto": error(chosen(noisy)),
-        "telling_apart": {k: round(v, 2) for k, v in telling_apart(demos, seeds).items()},
     }
+
+
+def _purified(
+    purifier: DiffusionPurifier, step: int, demos: DemoSet, seeds: Seeds
+) -> Demonstrations:
+    return replace(purifier, reverse_step=step).fit(demos, seeds)(demos.supplementary)
 
 
 if __name__ == "__main__":

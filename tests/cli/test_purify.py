@@ -5,13 +5,24 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 
+from elute.cli import purify
+from elute.cli.main import main
+from elute.cli.purify import MOST_FINDINGS
+from elute.demos.audit import sample
 from elute.demos.corrupt import corrupt
 from elute.demos.files import load, save
 from elute.demos.pointmass import pointmass
+from elute.diffusion.ddpm import Training
+from elute.purify.artefact import save_transform
+from elute.purify.diffusion import DiffusionPurifier
+from elute.rng import Seeds
+from elute.types import Demonstrations, DemoSet
 
 
 def elute(*arguments):
@@ -81,20 +92,119 @@ def test_other_methods(files, method):
         (("--method", "magic"), "'magic' is no method"),
         (("--target", "soul"), "'soul' is no target"),
         (("--preset", "best"), "'best' is no preset"),
-        (("--reverse-step", "-3"), "expected auto or a number"),
-        (("--reverse-step", "5000"), "expected 0 to 1000"),
-        (("--optimal-rows", "1"), "too few"),
+        (("--reverse-step", "-1"), "expected auto or a number"),
+        (("--reverse-step", "lots"), "expected auto or a number"),
+        (("--reverse-step", "1001"), "expected 0 to 1000"),
+        (("--method", "wiener", "--reverse-step", "1001"), "expected 0 to 1000"),
+        (("--optimal-rows", "1"), "too few to choose"),
+        (("--optimal-rows", "1", "--reverse-step", "50"), "D_o has one row"),
+        (("--optimal-rows", "0"), "--optimal-rows"),
         (("--model", "nowhere.purifier"), "no such file"),
+        (("--model", "m", "--method", "wiener"), "--method wiener does not go with --model"),
+        (("--model", "m", "--preset", "paper"), "--preset paper does not go with --model"),
+        (("--save-model", "m", "--method", "mean"), "mean has no model to save"),
+        (("--save-model", "nowhere/m"), "does not exist"),
+        (("--figure", "before-after.jpg"), "figures end in .png, .pdf, .svg"),
+        (("--figure", "nowhere/f.png"), "does not exist"),
+        (("--bounds=-1,1",), "--bounds goes with --clip"),
+        (("--clip", "--bounds", "one"), "expected LO,HI"),
     ],
 )
-def test_mistakes_are_explained_and_nothing_is_written(files, arguments, said):
-    out = files / "never.hdf5"
+def test_mistakes_are_explained_and_nothing_is_written(files, refused, arguments, said):
+    assert said in refused(files / "noisy.hdf5", files / "good.hdf5", *arguments)
+
+
+@pytest.fixture
+def refused(files, monkeypatch, capsys):
+    """What is said when purification is refused; in this process, because starting one is slow."""
+
+    def run(noisy, good, *arguments):
+        out = files / "never.hdf5"
+        command = ["elute", "purify", noisy, "--optimal", good, "-o", out, *arguments]
+        monkeypatch.setattr(sys, "argv", list(map(str, command)))
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
+        assert not out.exists()
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_data_that_cannot_be_purified_is_refused(files, refused):
+    good = load(files / "good.hdf5")
+    spoilt, other = files / "nan.hdf5", files / "other.hdf5"
+    actions = good.actions.copy()
+    actions[5, 0] = np.nan
+    save(replace(good, actions=actions), spoilt, format="robomimic")
+    save(
+        Demonstrations(good.observations[:, :4], good.actions, good.episodes),
+        other,
+        format="robomimic",
+    )
+    for noisy, optimal in ((files / "noisy.hdf5", spoilt), (spoilt, files / "good.hdf5")):
+        said = refused(noisy, optimal)
+        assert "error: " in said
+        assert "not finite" in said
+        assert f"elute demos audit {spoilt} --fix OUT" in said
+    assert "has 4" in refused(other, files / "good.hdf5")
+    empty = files / "empty.h5"
+    with h5py.File(empty, "w") as file:
+        file.create_group("data")
+    assert "empty.h5" in refused(files / "noisy.hdf5", empty)
+
+
+def test_a_model_of_another_shape_is_refused(files, refused):
+    good = load(files / "good.hdf5")
+    narrow = Demonstrations(good.observations[:, :4], good.actions, good.episodes)
+    quick = DiffusionPurifier(reverse_step=5, training=Training(updates=2))
+    save_transform(quick.fit(DemoSet(narrow, narrow), Seeds(0)), files / "narrow.purifier")
+    said = refused(files / "noisy.hdf5", files / "good.hdf5", "--model", files / "narrow.purifier")
+    assert "6 observation and 2 action columns; the model was fitted on 4 and 2" in said
+
+
+def test_a_model_can_be_used_with_another_target(files):
+    good, noisy = load(files / "good.hdf5"), load(files / "noisy.hdf5")
+    quick = DiffusionPurifier(reverse_step=50, training=Training(updates=20))
+    save_transform(quick.fit(DemoSet(good, noisy), Seeds(0)), files / "quick.purifier")
+    out = files / "joint.hdf5"
     done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "-o", out,
-                 *arguments)  # fmt: skip
+                 "--model", files / "quick.purifier", "--target", "joint", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["target"] == "joint"
+    assert (report["reverse_step"], report["reverse_step_why"]) == (50, "the model's own")
+    assert not np.array_equal(load(out).observations, noisy.observations)
+
+
+def test_actions_are_clipped_on_request(files):
+    out = files / "clipped.hdf5"
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "-o", out,
+                 "--method", "identity", "--clip", "--bounds=-1,1")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "clipped to -1..1 (--bounds)" in done.stderr
+    before, after = load(files / "noisy.hdf5"), load(out)
+    np.testing.assert_array_equal(after.actions, np.clip(before.actions, -1, 1))
+    assert np.abs(before.actions).max() > 1
+    assert after.provenance.steps[-1]["operation"] == "clip"
+
+
+def test_a_figure_is_drawn(files):
+    pytest.importorskip("matplotlib", reason="figures need elute[report]")
+    figure = files / "before-after.png"
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5",
+                 "-o", files / "drawn.hdf5", "--method", "wiener", "--figure", figure)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {figure}" in done.stderr
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_outputs_of_one_name_are_refused(files):
+    out = files / "same.png"
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "-o", out,
+                 "--figure", out)  # fmt: skip
     assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not out.exists()
+    assert "stands for two outputs" in done.stderr
 
 
 @pytest.mark.slow
@@ -132,11 +242,43 @@ def test_an_output_that_cannot_be_written_is_refused_at_once(files):
         assert said in done.stderr
 
 
-def test_a_misaligned_optimal_set_is_warned_of(files, data_folder):
+@pytest.mark.parametrize("rows", [(), ("--optimal-rows", "50")])
+def test_a_misaligned_optimal_set_is_warned_of(files, data_folder, rows):
     out = files / "cheetah.h5"
+    expert = data_folder / "halfcheetah/expert.h5"
     done = elute("purify", data_folder / "halfcheetah/d1-l1_action-noise-0.60.h5", "--rows", "200",
-                 "--optimal", data_folder / "halfcheetah/expert.h5", "-o", out,
-                 "--method", "identity")  # fmt: skip
+                 "--optimal", expert, "-o", out, "--method", "identity", *rows)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "expert.h5 is misaligned by 1 rows" in done.stderr
-    assert "--fix OUT" in done.stderr
+    assert f"warning: {expert}: states and actions are misaligned by 1 row" in done.stderr
+    assert f"elute demos audit {expert} --fix OUT" in done.stderr
+
+
+def test_what_the_audit_finds_is_said_in_a_few_lines(files):
+    good = load(files / "good.hdf5")
+    twice = good.select([0]) + good.select([0]) + good.select([1])
+    save(twice, files / "twice.hdf5", format="robomimic")
+    done = elute("purify", files / "twice.hdf5", "--optimal", files / "good.hdf5",
+                 "-o", files / "audited.hdf5", "--method", "identity", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert any("repeat an earlier row" in line for line in warnings)
+    assert len(warnings) <= MOST_FINDINGS + 1
+    assert f"elute demos audit {files / 'twice.hdf5'} --optimal" in warnings[-1]
+
+
+def test_clean_files_are_not_warned_of(files):
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5",
+                 "-o", files / "quiet.hdf5", "--method", "identity")  # fmt: skip
+    assert "warning" not in done.stderr
+
+
+def test_a_large_file_is_only_glanced_at(monkeypatch):
+    monkeypatch.setattr(purify, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(sample, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(sample, "BLOCK_ROWS", 10)
+    driven = pointmass(30)
+    glance = purify._glance(driven)
+    assert 50 <= glance.episodes.n_rows <= 100
+    assert glance.provenance == driven.provenance
+    assert purify._glance(driven.first(100)).episodes.n_rows == 100

@@ -40,6 +40,9 @@ PURIFIERS = {
     "diffusion action": DiffusionPurifier(
         reverse_step=30, descents=3, draws=1, eta=1.0, training=BRIEF, target="action"
     ),
+    "diffusion cosine": DiffusionPurifier(
+        reverse_step=30, descents=3, draws=1, training=BRIEF, schedule="cosine"
+    ),
     "paper": diffusion(DiffusionPurifier.paper(3)),
     "reference": diffusion(DiffusionPurifier.reference(3)),
     "empirical": EmpiricalPurifier(reverse_step=30),
@@ -61,9 +64,16 @@ STATES_TOO = {
     "gaussian",
     "median",
 }
-RANDOM = {"diffusion", "diffusion joint", "diffusion action", "paper", "reference", "empirical"}
+STORED = {
+    "diffusion",
+    "diffusion joint",
+    "diffusion action",
+    "diffusion cosine",
+    "paper",
+    "reference",
+}
+RANDOM = STORED | {"empirical"}
 FILTERS = {"gaussian", "mean", "median"}
-STORED = {"diffusion", "diffusion joint", "diffusion action", "paper", "reference"}
 
 every = pytest.mark.parametrize("name", PURIFIERS)
 

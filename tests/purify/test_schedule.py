@@ -4,9 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from oracles import Recording, around, demonstrations
 
+from elute.demos.pointmass import pointmass
+from elute.diffusion.ddpm import Training
 from elute.diffusion.schedule import Schedule, Step, Time
 from elute.errors import EluteError
+from elute.purify.diffusion import DiffusionPurifier
+from elute.rng import Seeds
+from elute.types import DemoSet
 
 LINEAR = Schedule.linear()
 ALPHA_BAR = {
@@ -79,6 +85,37 @@ def test_cosine():
     assert cosine.alpha_bar[500] == pytest.approx(shape, rel=1e-9)
     assert cosine.beta.max() == 0.999
     assert (np.diff(cosine.alpha_bar) < 0).all()
+
+
+@pytest.mark.parametrize("t", [0.1, 0.3, 0.5, 0.8])
+def test_zeta_of_the_cosine_schedule(t):
+    cosine = Schedule.cosine()
+    angles = (np.array([t, 0.0]) + 0.008) / 1.008 * np.pi / 2
+    expected = np.log(np.cos(angles[1]) / np.cos(angles[0]))  # -1/2 ln alpha_bar
+    assert cosine.zeta(Time(t)) == pytest.approx(expected, rel=1e-2)
+    assert cosine.alpha_bar[cosine.step(Time(t))] == pytest.approx(np.exp(-2 * expected), rel=1e-6)
+
+
+def test_purification_diffuses_as_the_schedule_says():
+    network = Recording()
+    transform = around(network, 2, reverse_step=400, schedule="cosine")
+    transform(demonstrations(np.zeros((4000, 2))))
+    first = np.concatenate([x.numpy() for step, x in network.seen if step == 400])
+    assert first.var() == pytest.approx(1 - Schedule.cosine().alpha_bar[400], rel=0.05)
+
+
+def test_the_checkpoint_of_another_schedule_is_refused(tmp_path):
+    demos = DemoSet(pointmass(1), pointmass(1, seed=1))
+    brief = {"reverse_step": 50, "training": Training(updates=40, check_every=20)}
+
+    def interrupt(done, total):
+        if done == 40:
+            raise KeyboardInterrupt
+
+    for schedule in ("linear", "cosine"):
+        purifier = DiffusionPurifier(schedule=schedule, **brief)
+        with pytest.raises(KeyboardInterrupt if schedule == "linear" else EluteError):
+            purifier.fit(demos, Seeds(0), progress=interrupt, checkpoint=tmp_path / "c")
 
 
 @pytest.mark.parametrize("schedule", [LINEAR, Schedule.cosine()], ids=["linear", "cosine"])

@@ -193,7 +193,7 @@ def _task_facts(
     from elute.demos.audit.alignment import SHIFTS
     from elute.demos.audit.summary import Bounds
 
-    limits = _parse_bounds(bounds) if bounds else None
+    limits = parse_bounds(bounds) if bounds else None
     if not task:
         return limits, horizon, None
     from elute.collect.replay import can_replay, one_step_errors
@@ -208,7 +208,8 @@ def _task_facts(
     return limits, horizon or known.horizon, lambda runs: one_step_errors(known, runs, SHIFTS)
 
 
-def _parse_bounds(text: str) -> "Bounds":
+def parse_bounds(text: str) -> "Bounds":
+    """`LO,HI` as bounds of every action column."""
     import numpy as np
 
     from elute.demos.audit.summary import Bounds

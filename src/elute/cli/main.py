@@ -63,6 +63,9 @@ class PurifyOptions:
     preset: str
     model: Path | None
     save_model: Path | None
+    figure: Path | None
+    clip: bool
+    bounds: str
     seed: int
     to: str
     strict: bool
@@ -105,6 +108,21 @@ def purify(
     ] = "default",
     model: Annotated[Path | None, typer.Option(help="Reuse a saved model.")] = None,
     save_model: Annotated[Path | None, typer.Option(help="Save the model.")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw before and after: .png, .pdf or .svg."),
+    ] = None,
+    clip: Annotated[
+        bool,
+        typer.Option(
+            "--clip",
+            help="Clip purified actions to --bounds, or what file or task say, or the recorded "
+            "range.",
+        ),
+    ] = False,
+    bounds: Annotated[
+        str, typer.Option(help="With --clip: bounds of the actions.", metavar="LO,HI")
+    ] = "",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     to: demos.To = "",
     strict: demos.Strict = False,
@@ -118,8 +136,8 @@ def purify(
     from elute.cli import purify as job
 
     options = PurifyOptions(
-        optimal, optimal_rows, rows, method, reverse_step, target, preset, model, save_model, seed,
-        to, strict, as_json,
+        optimal, optimal_rows, rows, method, reverse_step, target, preset, model, save_model,
+        figure, clip, bounds, seed, to, strict, as_json,
     )  # fmt: skip
     job.run(noisy, output, options)
 

@@ -128,9 +128,10 @@ class _State:
         self.digest = self._digest()
 
     def _digest(self) -> str:
-        """What tells this training from others: the data, the stream and the first weights."""
+        """What tells this training from others: data, stream, schedule and the first weights."""
         digest = hashlib.sha256()
-        for part in (self.rows, self.held, self.stream.get_state(), *self.average.values()):
+        stream = self.stream.get_state()
+        for part in (self.rows, self.held, stream, self.noise, *self.average.values()):
             digest.update(f"{tuple(part.shape)}".encode())
             digest.update(part.numpy().tobytes())
         return digest.hexdigest()

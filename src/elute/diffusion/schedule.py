@@ -7,14 +7,15 @@ Steps are counted as the paper does: i = 1..N, and i = 0 is the data itself (alp
     step down:  x_{i-1} = (x_i - beta_i / sqrt(1 - alpha_bar_i) eps_hat) / sqrt(alpha_i)
                           + sqrt(beta_i) z,   no z at the last step                     (Eq. 7)
 
-The continuous time t = i / N has beta(t) dt and zeta(t) = (1/2) int_0^t beta(s) ds, so that
-alpha_bar is about exp(-2 zeta). (The paper prints the predicted noise of Eq. 7 in a denominator.)
+The continuous time t = i / N has beta(t), drawn through N beta_i in straight lines, and
+zeta(t) = (1/2) int_0^t beta(s) ds, so that alpha_bar is about exp(-2 zeta). (The paper prints the
+predicted noise of Eq. 7 in a denominator.)
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, NewType, Self
+from typing import Literal, NamedTuple, NewType, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ Time = NewType("Time", float)
 """Continuous, 0..1."""
 
 Floats = NDArray[np.float64]
+ScheduleName = Literal["linear", "cosine"]
 
 
 class Descent(NamedTuple):
@@ -58,6 +60,11 @@ class Schedule:
         alpha_bar = np.cos((t + offset) / (1 + offset) * np.pi / 2) ** 2
         beta = np.clip(1 - alpha_bar[1:] / alpha_bar[:-1], 0.0, 0.999)
         return cls(np.concatenate([[0.0], beta]))
+
+    @classmethod
+    def named(cls, name: ScheduleName, n_steps: int = 1000) -> Self:
+        """The schedule of this name."""
+        return cls.cosine(n_steps) if name == "cosine" else cls.linear(n_steps)
 
     def __post_init__(self) -> None:
         beta = np.array(self.beta, dtype=np.float64)
@@ -134,7 +141,22 @@ class Schedule:
         """The nearest step to a time."""
         return self.check(round(time * self.n_steps))
 
+    @cached_property
+    def _knots(self) -> tuple[Floats, Floats, Floats]:
+        """Times, beta(t) there (beta_1 stands at t = 0, beta_N at 1), and its integral so far."""
+        times = np.linspace(0.0, 1.0, self.n_steps)
+        beta = self.n_steps * self.beta[1:]
+        strips = 0.5 * (beta[1:] + beta[:-1]) * np.diff(times)
+        return times, beta, np.concatenate([[0.0], np.cumsum(strips)])
+
+    def beta_at(self, time: Time) -> float:
+        """beta(t): straight lines between N beta_i."""
+        times, beta, _ = self._knots
+        return float(np.interp(time, times, beta))
+
     def zeta(self, time: Time) -> float:
-        """(1/2) int_0^t beta(s) ds for the linear schedule's line through N beta_1 and N beta_N."""
-        low, high = self.n_steps * self.beta[1], self.n_steps * self.beta[-1]
-        return float(0.5 * low * time + 0.25 * (high - low) * time**2)
+        """(1/2) int_0^t beta(s) ds."""
+        times, beta, integral = self._knots
+        before = max(0, int(np.searchsorted(times, time, side="right")) - 1)
+        rest = 0.5 * (beta[before] + self.beta_at(time)) * (time - times[before])
+        return float(0.5 * (integral[before] + rest))

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from elute.columns import Column
 from elute.diffusion.ddpm import Criterion, Lesson, Trained, Training, train
 from elute.diffusion.denoiser import Architecture, at_step, make_denoiser
-from elute.diffusion.schedule import Descent, Schedule
+from elute.diffusion.schedule import Descent, Schedule, ScheduleName
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.nets import evaluating, generator, seeded, tensor
@@ -60,6 +60,8 @@ class DiffusionPurifier:
     target: Target = "inpaint"
     n_steps: int = 1000
     """N."""
+    schedule: ScheduleName = "linear"
+    """How noise grows with the step; the same step of another schedule is another amount."""
     architecture: Architecture = "step"
     training: Training = field(default_factory=Training)
     only_used_steps: bool = True
@@ -75,12 +77,17 @@ class DiffusionPurifier:
     """Leave dropout and BatchNorm in training mode, as the released code does: one batch only."""
 
     def __post_init__(self) -> None:
-        Schedule.linear(self.n_steps).check(self.reverse_step)
+        self.noise_schedule.check(self.reverse_step)
         if self.draws < 1 or self.descents < 0 or not 0.0 <= self.eta <= 1.0:
             raise EluteError(
                 f"draws={self.draws}, descents={self.descents}, eta={self.eta} asked for; "
                 "expected at least 1, at least 0, and 0 to 1"
             )
+
+    @property
+    def noise_schedule(self) -> Schedule:
+        """The noise of each step."""
+        return Schedule.named(self.schedule, self.n_steps)
 
     @classmethod
     def paper(cls, reverse_step: int = 10) -> Self:
@@ -118,7 +125,7 @@ class DiffusionPurifier:
         check_finite(demos.supplementary, "D_s")
         if len(demos.optimal) < 2:
             raise EluteError("D_o has one row; expected at least two", hint="fifty are few already")
-        schedule = Schedule.linear(self.n_steps)
+        schedule = self.noise_schedule
         optimal = demos.optimal.pairs.astype(np.float64)
         both = np.concatenate([optimal, demos.supplementary.pairs])
         normaliser = Normaliser.fit(both) if self.standardise else Normaliser.none(both)
@@ -151,10 +158,12 @@ def _recovery(
     """How well the network recovers an action of which only the state is known.
 
     The action is replaced by its mean, diffused, and denoised with the state held; the mean squared
-    error to the true action says how well the network has understood what to do where.
+    error to the true action says how well the network has understood what to do where. If no action
+    varies, the diffused state is denoised instead.
     """
     is_state = np.arange(len(normaliser.varies)) < optimal.observations.shape[1]
-    held = torch.from_numpy(is_state[normaliser.varies])
+    shown = torch.from_numpy(is_state[normaliser.varies])
+    held = torch.zeros_like(shown) if shown.all() else shown
     descents = schedule.strided(schedule.check(start), 10, 0.0)
     signal, sigma = schedule.signal, schedule.noise
 
@@ -162,7 +171,7 @@ def _recovery(
         x_0 = rows.repeat(-(-256 // len(rows)), 1)
         eps = torch.from_numpy(np.random.default_rng(0).standard_normal(x_0.shape, np.float32))
         x = float(sigma[start]) * eps
-        x[:, held] += float(signal[start]) * x_0[:, held]
+        x[:, shown] += float(signal[start]) * x_0[:, shown]
         for down in descents:
             x = down.keep * x - down.remove * at_step(network, down.step)(x)
             x[:, held] = (
@@ -229,7 +238,7 @@ class DiffusionTransform:
             self.normaliser.check(rows, first_row)
 
     def _descents(self) -> list[Descent]:
-        settings, schedule = self.purifier, Schedule.linear(self.purifier.n_steps)
+        settings, schedule = self.purifier, self.purifier.noise_schedule
         start = schedule.check(settings.reverse_step)
         if settings.descents == 0:
             return schedule.ancestral(start)
@@ -278,7 +287,7 @@ class DiffusionTransform:
             return busy._descend(tensor(scaled), noise, batch=len(scaled))
 
     def _descend(self, x_s: Tensor, noise: NoiseAt, batch: int = BATCH) -> Array:
-        schedule = Schedule.linear(self.purifier.n_steps)
+        schedule = self.purifier.noise_schedule
         signal, sigma = schedule.signal.tolist(), schedule.noise.tolist()
         start = self.purifier.reverse_step
         held = torch.from_numpy(self._held())
@@ -295,6 +304,16 @@ class DiffusionTransform:
             x = torch.where(held, original, x)
         purified: Array = x.numpy().astype(np.float64)
         return purified
+
+    def scores(self, rows: Demonstrations, step: int, rng: np.random.Generator) -> Array:
+        """Gradient of log rho_i at the rows diffused to a step, of the columns it purifies."""
+        schedule, used = self.purifier.noise_schedule, self.normaliser.varies
+        x = self.normaliser.apply(rows.pairs.astype(np.float64))[:, used]
+        x = schedule.signal[step] * x + schedule.noise[step] * rng.standard_normal(x.shape)
+        with evaluating(self.network):
+            eps = self.network(tensor(x), torch.tensor([step])).numpy().astype(np.float64)
+        scores: Array = -eps[:, ~self._held()] / schedule.noise[step]
+        return scores
 
     def _held(self) -> Array:
         """Columns that stay at their diffused original: switches, and states when inpainting."""

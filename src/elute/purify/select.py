@@ -14,26 +14,32 @@ purification, is among the candidates.
 rest, and its error on the actions of the fold is measured. Slower, and flatter: cloning averages
 noise by itself.
 
-**Two samples** (`telling_apart`). The paper's criterion made operational: at which step can
-diffused D_s and diffused D_o no longer be told apart? A ridge classifier on x and x^2 is
-cross-validated.
+**Two samples** (`telling_apart`, `telling_purified`). The paper's criterion made operational: at
+which step can diffused D_s and diffused D_o no longer be told apart, or purified D_s and held-out
+rows of D_o as they are? A ridge classifier on x and x^2 is cross-validated; `first_alike` takes the
+first step at which it does no better than guessing.
+
+**Theorem** (`theorem_step`). The root of the corrected Theorem 4 (`theory/inflection.py`), with the
+gradient of log rho taken from the trained denoiser at diffused rows of D_s.
 """
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from statistics import NormalDist
 
 import numpy as np
 
-from elute.diffusion.schedule import Schedule
+from elute.diffusion.schedule import Floats
 from elute.episodes import Array, Piece
 from elute.errors import EluteError
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Progress
+from elute.purify.purifier import Progress, check_finite
 from elute.rng import Seeds
+from elute.theory.inflection import inflection, noise_bound
 from elute.types import Demonstrations, DemoSet, DemoSource, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
@@ -44,6 +50,9 @@ FEW_ROWS = 60
 """Up to here folds are interleaved: halves of one short run would not cover each other."""
 SPOILT_ROWS = 512
 """Held-out rows are repeated, with other noise, up to about so many."""
+FAILURE_PROB = 0.05
+"""How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
+THEOREM_ROWS = 512
 CLONE = BC(updates=800)
 
 
@@ -118,8 +127,9 @@ def _trained(
     if len(demos.optimal) < 2 * FOLDS:
         raise EluteError(
             f"{len(demos.optimal)} optimal rows are too few to choose a reverse step",
-            hint="give --reverse-step N",
+            hint="record more; with --reverse-step N two are enough",
         )
+    check_finite(demos.optimal, "D_o")  # the fold with the bad row may come last
     supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
     for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
         highest = replace(purifier, reverse_step=max(1, *candidates))
@@ -178,23 +188,67 @@ def at_most(source: DemoSource, n: int, seeds: Seeds) -> Demonstrations:
 
 
 def telling_apart(
-    demos: DemoSet, seeds: Seeds, *, candidates: Sequence[int] = CANDIDATES, n_steps: int = 1000
+    purifier: DiffusionPurifier,
+    demos: DemoSet,
+    seeds: Seeds,
+    *,
+    candidates: Sequence[int] = CANDIDATES,
 ) -> dict[int, float]:
     """Held-out accuracy of telling diffused D_s from diffused D_o at each step; 0.5 is chance."""
-    schedule = Schedule.linear(n_steps)
-    optimal = demos.optimal.pairs.astype(np.float64)
-    others = at_most(demos.supplementary, MOST_ROWS, seeds).pairs.astype(np.float64)
-    normaliser = Normaliser.fit(np.concatenate([optimal, others]))
+    schedule = purifier.noise_schedule
+    sets = _scaled(demos.optimal, at_most(demos.supplementary, MOST_ROWS, seeds))
     accuracy = {}
     for step in candidates:
         rng = seeds("telling apart", step)
-        sets = [normaliser.apply(rows)[:, normaliser.varies] for rows in (optimal, others)]
         noisy = [
             schedule.signal[step] * x + schedule.noise[step] * rng.standard_normal(x.shape)
             for x in sets
         ]
         accuracy[step] = _accuracy(noisy[0], noisy[1], rng)
     return accuracy
+
+
+def telling_purified(
+    purifier: DiffusionPurifier,
+    demos: DemoSet,
+    seeds: Seeds,
+    *,
+    candidates: Sequence[int] = CANDIDATES,
+) -> dict[int, float]:
+    """Held-out accuracy of telling D_s, purified at each step, from rows of D_o not trained on.
+
+    Each row is purified by one draw: the mean of several spreads less than good rows do, which
+    tells it apart. Only `target="joint"` can reach chance if the states differ.
+    """
+    totals = dict.fromkeys(candidates, 0.0)
+    single = replace(purifier, draws=1)
+    for fold, (held, trained, supplementary) in enumerate(
+        _trained(single, demos, seeds, candidates)
+    ):
+        for step in candidates:
+            purified = trained.at(step)(supplementary, seed=seeds.root)
+            rng = seeds("telling purified", fold, step)
+            good, cleaned = _scaled(held, purified)
+            totals[step] += _accuracy(good, cleaned, rng) / FOLDS
+    return totals
+
+
+def first_alike(accuracy: Mapping[int, float], demos: DemoSet) -> int | None:
+    """The first step at which telling the sets apart is no better than guessing; none if it is.
+
+    Guesses are right in half of the rows of either set, give or take what so few rows allow.
+    """
+    rows = len(demos.optimal), min(len(demos.supplementary), MOST_ROWS)
+    spread = float(np.sqrt(sum(0.25 / n for n in rows) / 4))
+    chance = NormalDist(0.5, spread).inv_cdf(1 - FAILURE_PROB)
+    return next((step for step, value in accuracy.items() if value <= chance), None)
+
+
+def _scaled(one: Demonstrations, other: Demonstrations) -> list[Array]:
+    """Both in the units of both, without constant columns."""
+    pairs = [rows.pairs.astype(np.float64) for rows in (one, other)]
+    normaliser = Normaliser.fit(np.concatenate(pairs))
+    return [normaliser.apply(rows)[:, normaliser.varies] for rows in pairs]
 
 
 def _accuracy(one: Array, other: Array, rng: np.random.Generator, folds: int = 5) -> float:
@@ -211,3 +265,28 @@ def _accuracy(one: Array, other: Array, rng: np.random.Generator, folds: int = 5
         solved = np.linalg.solve((x.T * w) @ x + ridge, (x.T * w) @ y)
         correct[fold == f] = np.sign(features[fold == f] @ solved) == label[fold == f]
     return float((weight * correct).sum())
+
+
+def theorem_step(purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds) -> int:
+    """The root of the corrected Theorem 4; N if there is none."""
+    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    every_step = replace(purifier, reverse_step=purifier.n_steps)
+    trained = every_step.fit(DemoSet(_plain(demos.optimal), supplementary), seeds)
+    ratio = steepness(trained, at_most(supplementary, THEOREM_ROWS, seeds), seeds)
+    return inflection(purifier.noise_schedule, ratio)
+
+
+def steepness(trained: DiffusionTransform, rows: Demonstrations, seeds: Seeds) -> Floats:
+    """C~ / C at each step.
+
+    C~ is the least 2 ||grad log rho|| at these rows, diffused to any step up to there, but for the
+    share of rows that the theorem lets fail.
+    """
+    n_steps = trained.purifier.n_steps
+    least = np.full(n_steps + 1, np.inf)
+    dimension = 0
+    for step in range(1, trained.max_step + 1):
+        scores = trained.scores(rows, step, seeds("theorem", step))
+        dimension = scores.shape[1]
+        least[step] = 2 * np.quantile(np.linalg.norm(scores, axis=1), FAILURE_PROB)
+    return np.minimum.accumulate(least) / noise_bound(dimension, FAILURE_PROB)
