@@ -7,17 +7,21 @@ from typing import Any
 
 from elute.cli.show import progress, say
 from elute.envs.task import find_task
+from elute.rl.agent import Learning
 from elute.rl.expert import CURVE, STATE, ExpertTraining, train_expert
 
 
-def run(task: str, env_steps: int, seed: int, workers: int, folder: Path) -> None:
+def run(
+    task: str, env_steps: int, seed: int, initial_std: float, workers: int, folder: Path
+) -> None:
     """Train, or go on training."""
     import torch
 
     torch.set_num_threads(workers)
     if (folder / STATE).exists():
         say(f"going on with the training in {folder}")
-    settings = ExpertTraining(env_steps=env_steps)
+    learning = Learning(initial_std=initial_std)
+    settings = ExpertTraining(env_steps=env_steps, learning=learning)
     with progress("training") as update:
 
         def log(row: dict[str, float]) -> None:

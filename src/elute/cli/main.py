@@ -171,6 +171,9 @@ def expert_train(
     to: Annotated[Path | None, typer.Option(help="Folder; by default experts/TASK-SEED.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 5_000_000,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    initial_std: Annotated[
+        float, typer.Option(min=0.001, help="First standard deviation of the actions; Ant: 0.35.")
+    ] = 1.0,
     workers: demos.Workers = None,
 ) -> None:
     """Train by TRPO on the task's reward; a stopped training goes on where it was.
@@ -180,7 +183,7 @@ def expert_train(
     from elute.cli import expert as job
 
     folder = to or Path("experts") / f"{task.replace(':', '-')}-{seed}"
-    job.run(task, steps, seed, demos.cores(workers), folder)
+    job.run(task, steps, seed, initial_std, demos.cores(workers), folder)
 
 
 @app.command()

@@ -23,8 +23,8 @@ def make(task: Task, *, render: bool = False) -> Environment:
     Raises:
         EluteError: it cannot be made.
     """
-    options = dict(task.options) | ({"render_mode": "rgb_array"} if render else {})
-    return _made(task.gym_id, options).unwrapped
+    drawn = {"render_mode": "rgb_array"} if render else {}
+    return _made(task.gym_id, dict(task.options) | drawn).unwrapped
 
 
 def _made(gym_id: str, options: dict[str, Any]) -> Environment:

@@ -37,7 +37,7 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the environment is made with."""
     random_score: float | None = None
-    """Mean return of actions drawn uniformly."""
+    """Mean return of actions drawn uniformly (`benchmarks/experts.py`)."""
     expert_score: float | None = None
     """Mean return of the shipped expert."""
 
@@ -82,10 +82,36 @@ TASKS = {
             hidden_positions=2,
             columns="observation[1:5]=quaternion",
             options={"include_cfrc_ext_in_observation": False},
+            random_score=-53.4,
+            expert_score=5126.6,
         ),
-        Task("halfcheetah", "HalfCheetah-v5", (17,), 6, hidden_positions=1),
-        Task("hopper", "Hopper-v5", (11,), 3, hidden_positions=1),
-        Task("walker2d", "Walker2d-v5", (17,), 6, hidden_positions=1),
+        Task(
+            "halfcheetah",
+            "HalfCheetah-v5",
+            (17,),
+            6,
+            hidden_positions=1,
+            random_score=-285.5,
+            expert_score=5228.5,
+        ),
+        Task(
+            "hopper",
+            "Hopper-v5",
+            (11,),
+            3,
+            hidden_positions=1,
+            random_score=18.5,
+            expert_score=3320.7,
+        ),
+        Task(
+            "walker2d",
+            "Walker2d-v5",
+            (17,),
+            6,
+            hidden_positions=1,
+            random_score=1.3,
+            expert_score=4310.1,
+        ),
     )
 }
 
