@@ -31,9 +31,12 @@ docs: $(VENV)/docs
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.formats
 	$(BIN)/python -m benchmarks.purify
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rollout
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trpo
 
-test-peers: .venv-robomimic/ready
-	.venv-robomimic/bin/python -m pytest -m peers tests/peers
+test-peers: .venv-robomimic/ready $(VENV)/bench
+	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
+	$(BIN)/python -m pytest -m peers tests/peers/test_sb3_trpo.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
