@@ -6,11 +6,11 @@ First a few updates of every configuration in turns, to find the fastest of eith
 runs of 300 000 steps on HalfCheetah with these, seed by seed and side by side: wall seconds from
 nothing to the trained policy, starting workers included, and the mean return of its mean action
 over 5 episodes. sb3-contrib has VecNormalize for observations and rewards, since elute standardises
-observations and returns. Its KL is the mean over the entries of an action where the KL of a Gaussian
-is their sum, so that the same number allows it larger steps; it runs with the number as it is and,
-as `sb3_contrib_same_region`, with KL and damping divided by the entries, which is the same trust
-region. Results go to `benchmarks/results/trpo.json` as they come, so a stopped
-run goes on. Wall time, so nothing else may run.
+observations and returns. Its KL is the mean over the entries of an action, where the KL of a
+Gaussian is their sum, so the same number allows it larger steps. It runs with the number as it is
+and, as `sb3_contrib_same_region`, with KL and damping divided by the entries, which is our trust
+region. Results go to `benchmarks/results/trpo.json` as they come, so a stopped run goes on. Wall
+time, so nothing else may run.
 """
 
 import json
