@@ -9,6 +9,7 @@ tanh, any other is clipped to them. Stored as safetensors with a JSON header.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +78,11 @@ class GaussianPolicy:
         deviation: Array = np.exp(self.log_std)
         return deviation
 
+    @cached_property
+    def _range(self) -> tuple[Array, Array]:
+        """Middle and half-width of the bounds."""
+        return (self.high + self.low) / 2, (self.high - self.low) / 2
+
     def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
         """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
         x = ((observations - self.mean) / self.scale).astype(np.float32)
@@ -85,7 +91,7 @@ class GaussianPolicy:
         weights, bias = self.layers[-1]
         actions = (x @ weights + bias).astype(np.float64)
         if self.squashed:
-            middle, half = (self.high + self.low) / 2, (self.high - self.low) / 2
+            middle, half = self._range
             actions = middle + half * np.tanh(actions)
         else:
             actions = np.minimum(np.maximum(actions, self.low), self.high)
