@@ -19,6 +19,7 @@ from elute.demos.corrupt import corrupt
 from elute.demos.files import load, save
 from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
+from elute.errors import EluteError
 from elute.purify.artefact import save_transform
 from elute.purify.diffusion import DiffusionPurifier
 from elute.rng import Seeds
@@ -106,6 +107,14 @@ def test_other_methods(files, method):
         (("--save-model", "nowhere/m"), "does not exist"),
         (("--figure", "before-after.jpg"), "figures end in .png, .pdf, .svg"),
         (("--figure", "nowhere/f.png"), "does not exist"),
+        (("--method", "mean", "--target", "inpaint"), "targets of mean are joint, action"),
+        (
+            ("--method", "nearest", "--reverse-step", "5"),
+            "--reverse-step: not for --method nearest",
+        ),
+        (("--method", "median", "--preset", "paper"), "--preset: not for --method median"),
+        (("--preset", "reference", "--reverse-step", "1000"), "999 is its last"),
+        (("--model", "."), "it is a folder"),
         (("--bounds=-1,1",), "--bounds goes with --clip"),
         (("--clip", "--bounds", "one"), "expected LO,HI"),
     ],
@@ -197,6 +206,78 @@ def test_a_figure_is_drawn(files):
     assert done.returncode == 0, done.stderr
     assert f"wrote {figure}" in done.stderr
     assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_model_is_not_overwritten_by_the_output(files):
+    model = files / "precious.purifier"
+    model.write_bytes(b"precious")
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "-o", model,
+                 "--model", model, "--to", "robomimic")  # fmt: skip
+    assert done.returncode == 2
+    assert model.read_bytes() == b"precious"
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5",
+                 "-o", files / "o.hdf5", "--save-model", files / "a.png",
+                 "--figure", files / "a.png")  # fmt: skip
+    assert done.returncode == 2
+    assert "stands for two outputs" in done.stderr
+
+
+@pytest.fixture
+def run_here(monkeypatch, capsys):
+    """The command in this process: exit code and what was said."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["elute", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return stop.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+def test_a_training_survives_what_fails_after_it(files, run_here, monkeypatch):
+    out = files / "late.hdf5"
+    arguments = ["purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "--rows", 50,
+                 "--optimal-rows", 3, "--reverse-step", 5, "-o", out]  # fmt: skip
+    checkpoint = files / ".late.hdf5.training"
+
+    def full_disk(*_, **__):
+        raise EluteError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(purify, "save", full_disk)
+        assert run_here(*arguments)[0] == 2
+    assert checkpoint.exists()
+    code, _, said = run_here(*arguments[:-3], 6, "-o", out)
+    assert code == 0
+    assert "is of another training; beginning anew" in said
+    assert not checkpoint.exists()
+    assert out.exists()
+
+
+@pytest.mark.slow
+def test_the_released_quirks_work_from_the_command_line(files):
+    out = files / "reference.hdf5"
+    done = elute("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "--rows", 200,
+                 "--optimal-rows", 20, "--preset", "reference", "-o", out, "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["reverse_step"] == 11  # one more than it says
+    assert len(load(out)) == 200
+
+
+def test_what_moved_is_counted_over_all_rows(files, run_here):
+    many, out = files / "many.npz", files / "smooth.npz"
+    save(pointmass(150, noise=0.3), many)
+    assert len(load(many)) > 5000  # more than the sample that everything else looks at
+    code, printed, _ = run_here("purify", many, "--optimal", files / "good.hdf5", "-o", out,
+                                "--method", "mean", "--json")  # fmt: skip
+    assert code == 0
+    report = json.loads(printed)
+    true = np.abs(load(out).pairs - load(many).pairs).mean(axis=0)
+    np.testing.assert_allclose(list(report["moved"].values()), true)
+    assert report["target"] == "action"
 
 
 def test_two_outputs_of_one_name_are_refused(files):

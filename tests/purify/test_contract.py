@@ -46,7 +46,7 @@ PURIFIERS = {
     "paper": diffusion(DiffusionPurifier.paper(3)),
     "reference": diffusion(DiffusionPurifier.reference(3)),
     "empirical": EmpiricalPurifier(reverse_step=30),
-    "wiener": WienerPurifier(reverse_step=100),
+    "wiener": WienerPurifier(reverse_step=100, target="inpaint"),
     "wiener joint": WienerPurifier(reverse_step=100, target="joint"),
     "gaussian": FilterPurifier(kind="gaussian"),
     "mean": FilterPurifier(kind="mean", target="action"),
@@ -287,8 +287,10 @@ def test_data_of_another_task_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["diffusion", "wiener"])
-def test_data_in_other_units_is_refused(name):
-    other = replace(NOISY, observations=NOISY.observations * 1000 + 1e5)
+@pytest.mark.parametrize(("factor", "shift"), [(1000, 1e5), (57.3, 0.0), (1.0, 1e4)])
+def test_data_in_other_units_is_refused(name, factor, shift):
+    centred = NOISY.observations - np.median(NOISY.observations, axis=0)
+    other = replace(NOISY, observations=centred * factor + shift)
     with pytest.raises(EluteError, match="units"):
         fitted(name)(other)
 

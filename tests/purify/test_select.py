@@ -8,6 +8,7 @@ from oracles import LINEAR, GaussianDenoiser, around, demonstrations
 from scipy.stats import chi2
 
 from builders import assert_same_rows, plain
+from elute.columns import Column
 from elute.demos.corrupt import corrupt
 from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
@@ -232,3 +233,17 @@ def test_actions_that_never_change_need_no_step(target):
     trained = quick.fit(still, Seeds(0)).trained
     assert np.isfinite([value for _, value in trained.held_out]).all()
     assert trained.updates == 60
+
+
+def test_a_gripper_is_neither_spoilt_nor_judged():
+    driven = pointmass(12, noise=0.02)
+    gripper = (np.arange(len(driven)) % 20 < 10).astype(float)[:, None]
+    columns = (*driven.action_columns, Column("gripper", 0, "discrete"))
+    held = replace(driven, actions=np.hstack([driven.actions, gripper]), action_columns=columns)
+    good, bad = held.select(range(4)), held.select(range(4, 12))
+    noise = np.random.default_rng(0).normal(size=(len(bad), 1))
+    bad = replace(bad, actions=bad.actions + noise * [[1.0, 1.0, 0.0]])
+    quick = DiffusionPurifier(training=Training(updates=100))
+    choice = choose_reverse_step(quick, DemoSet(good, bad), Seeds(0), candidates=(0, 50))
+    assert choice.noise[2] == 0.0
+    assert min(choice.noise[:2]) > 0.1

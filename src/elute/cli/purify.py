@@ -1,17 +1,16 @@
 """`elute purify`: fit a purifier on the good demonstrations and clean the others."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from rich.table import Table
 
-from elute.cli.demos import parse_bounds
+from elute.cli.demos import named, parse_bounds
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.audit import audit
@@ -20,17 +19,25 @@ from elute.demos.audit.sample import SAMPLE_ROWS, take_sample
 from elute.demos.audit.summary import Bounds
 from elute.demos.files import open_demos, save, split_spec
 from elute.demos.output import check_output
+from elute.diffusion.ddpm import OtherTrainingError
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.clip import ClippedTransform, action_bounds
 from elute.purify.controls import NearestPurifier, RelabelPurifier
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
-from elute.purify.filters import FilterPurifier
+from elute.purify.filters import FilterPurifier, FilterTransform
 from elute.purify.identity import IdentityPurifier
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Purifier, Target, Transform
-from elute.purify.select import FOLDS, MOST_ROWS, Choice, at_most, choose_reverse_step
+from elute.purify.select import (
+    FOLDS,
+    MOST_ROWS,
+    Choice,
+    at_most,
+    choose_reverse_step,
+    sample_rows,
+)
 from elute.purify.wiener import WienerPurifier, WienerTransform
 from elute.report.before_after import SERIES_ROWS, BeforeAfter, check_figure, draw_before_after
 from elute.rng import Seeds
@@ -42,6 +49,8 @@ if TYPE_CHECKING:
 MOVED = "moved"
 """Extra column: how far each pair moved, in standard deviations per column."""
 TARGETS: tuple[Target, ...] = ("joint", "action", "inpaint")
+FILTERS = ("gaussian", "mean", "median")
+METHODS = ("diffusion", "wiener", *FILTERS, "nearest", "relabel", "identity")
 MOST_FINDINGS = 3
 """Of the audit that are said; the audit itself says them all."""
 
@@ -51,6 +60,7 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
     import torch
 
     torch.set_num_threads(1)
+    noisy, options = named(noisy), replace(options, optimal=named(options.optimal))
     limits = _check(noisy, output, options)
     seeds = Seeds(options.seed)
     source = _first(noisy, options.rows)
@@ -64,64 +74,116 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
         save_transform(fitted, options.save_model)
     transform = _clipped(fitted, demos, limits) if options.clip else fitted
     normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]).astype(np.float64))
-
-    def purified(start: int, rows: Demonstrations) -> Demonstrations:
-        cleaned = transform(rows, first_row=start, seed=options.seed)
-        moved = (cleaned.pairs - rows.pairs) / normaliser.scale
-        return cleaned.with_extra(MOVED, np.sqrt((moved**2).mean(axis=1)))
-
+    chosen = sample_rows(source.episodes.n_rows, MOST_ROWS, seeds)
+    purification = Purification(transform, normaliser.scale, chosen, options.seed)
+    in_one_batch = isinstance(fitted, DiffusionTransform) and fitted.purifier.batch_statistics
     with progress("purifying") as update:
         losses = save(
-            source,
+            purification(0, source.rows(0, source.episodes.n_rows)) if in_one_batch else source,
             output,
             format=options.to,
-            transform=purified,
+            transform=None if in_one_batch else purification,
             strict=options.strict,
             progress=update,
         )
+    _checkpoint(output).unlink(missing_ok=True)
     say_losses(losses)
-    cleaned = purified(0, sample)
-    distances = [_distances(optimal, rows, normaliser) for rows in (sample, cleaned)]
-    report = _report(demos, cleaned, distances, _settings(fitted, choice, options))
-    report["rows"] = source.episodes.n_rows
+    pairs, moved = purification.sample()
+    distances = [_distances(optimal.pairs, rows, normaliser) for rows in (sample.pairs, pairs)]
+    report = _settings(fitted, choice, options) | {
+        "rows": source.episodes.n_rows,
+        "optimal_rows": len(optimal),
+        "moved": purification.mean_move(source),
+        "distance": {"before": float(distances[0].mean()), "after": float(distances[1].mean())},
+    }
     if options.as_json:
         print_json(report)
     else:
         _show(report)
     say(f"wrote {output}")
     if options.figure is not None:
-        first = source.rows(0, min(SERIES_ROWS, source.episodes.n_rows))
+        n = min(SERIES_ROWS, source.episodes.n_rows)
         shown = BeforeAfter(
             title=_title(report, source),
-            before=first,
-            after=purified(0, first),
+            before=source.rows(0, n),
+            after=open_demos(str(output)).rows(0, n),
             optimal=optimal,
             scale=normaliser.scale,
-            moved=cleaned.extras[MOVED],
+            moved=moved,
             distances=(distances[0], distances[1]),
         )
         draw_before_after(shown, options.figure)
         say(f"wrote {options.figure}")
 
 
+class Purification:
+    """Purifies a file chunk by chunk, and remembers what is said about it afterwards."""
+
+    def __init__(self, transform: Transform, scale: Array, chosen: Array, seed: int) -> None:
+        self.transform, self.scale, self.chosen, self.seed = transform, scale, chosen, seed
+        # by first row, because a writer may ask for the same rows twice
+        self.totals: dict[int, Array] = {}
+        self.kept: dict[int, tuple[Array, Array]] = {}
+
+    def __call__(self, start: int, rows: Demonstrations) -> Demonstrations:
+        """These rows, purified, with how far each moved."""
+        cleaned = self.transform(rows, first_row=start, seed=self.seed)
+        away = cleaned.pairs - rows.pairs
+        moved = np.sqrt(((away / self.scale) ** 2).mean(axis=1))
+        inside = (self.chosen >= start) & (self.chosen < start + len(rows))
+        kept = self.chosen[inside] - start
+        self.totals[start] = np.abs(away).sum(axis=0)
+        self.kept[start] = cleaned.pairs[kept], moved[kept]
+        return cleaned.with_extra(MOVED, moved)
+
+    def sample(self) -> tuple[Array, Array]:
+        """Of the chosen rows: the purified pairs, and how far they moved."""
+        pairs, moved = zip(*(self.kept[start] for start in sorted(self.kept)), strict=True)
+        return np.concatenate(pairs), np.concatenate(moved)
+
+    def mean_move(self, source: DemoSource) -> dict[str, float]:
+        """Of every column, over all rows."""
+        columns = (*source.observation_columns, *source.action_columns)
+        mean = np.sum(list(self.totals.values()), axis=0) / source.episodes.n_rows
+        return {column.name: float(m) for column, m in zip(columns, mean, strict=True)}
+
+
 def _check(noisy: str, output: Path, options: "PurifyOptions") -> Bounds | None:
     """Refuse what cannot end well, before any work is done; the bounds that were given."""
     inputs = [split_spec(given)[0] for given in (noisy, options.optimal)]
-    check_output(output, inputs)
-    for path in filter(None, (options.save_model, options.figure)):
-        if path.resolve() == output.resolve():
+    inputs += [options.model] if options.model is not None else []
+    outputs = [path for path in (output, options.save_model, options.figure) if path is not None]
+    for path in outputs:
+        if sum(path.resolve() == other.resolve() for other in outputs) > 1:
             raise EluteError(f"{path}: stands for two outputs", hint="give each its own path")
+    check_output(output, inputs)
     if options.figure is not None:
         check_figure(options.figure, inputs)
     if options.save_model is not None:
         check_output(options.save_model, inputs)
         if options.method != "diffusion":
             raise EluteError(f"--save-model: {options.method} has no model to save")
+    _check_method(options)
     if options.model is not None:
         _check_reuse(options)
     if options.bounds and not options.clip:
         raise EluteError("--bounds goes with --clip")
     return parse_bounds(options.bounds) if options.bounds else None
+
+
+def _check_method(options: "PurifyOptions") -> None:
+    """A flag that would change nothing is a mistake."""
+    method = options.method
+    takes_step = method in ("diffusion", "wiener")
+    targets = TARGETS if takes_step else ("joint", "action") if method in FILTERS else ()
+    ignored = [
+        *(["--preset"] if method != "diffusion" and options.preset != "default" else []),
+        *(["--reverse-step"] if not takes_step and options.reverse_step != "auto" else []),
+        *(["--target"] if options.target in TARGETS and options.target not in targets else []),
+    ]
+    if method in METHODS and ignored:
+        can = f"; targets of {method} are {', '.join(targets)}" if targets else ""
+        raise EluteError(f"{' and '.join(ignored)}: not for --method {method}{can}")
 
 
 def _check_reuse(options: "PurifyOptions") -> None:
@@ -216,11 +278,26 @@ def _fitted(
         if step is None and choice is not None:
             step = choice.reverse_step
         purifier = replace(purifier, reverse_step=step or 0)
-    checkpoint = output.with_name(f".{output.name}.training")
+    return _trained(purifier, demos, seeds, _checkpoint(output)), choice
+
+
+def _checkpoint(output: Path) -> Path:
+    """Where the training is put down until the output is written."""
+    return output.with_name(f".{output.name}.training")
+
+
+def _trained(
+    purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, checkpoint: Path
+) -> DiffusionTransform:
     if checkpoint.exists():
         say(f"going on with the training in {checkpoint}; delete it to begin anew")
     with progress("training") as update:
-        return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint), choice
+        try:
+            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
+        except OtherTrainingError:
+            say(f"{checkpoint} is of another training; beginning anew")
+            checkpoint.unlink()
+            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
 
 
 def _purifier(options: "PurifyOptions") -> Purifier:
@@ -233,23 +310,23 @@ def _purifier(options: "PurifyOptions") -> Purifier:
             raise EluteError(f"{options.preset!r} is no preset", hint="default, paper, reference")
         preset = made[options.preset](10 if step is None else step)
         return replace(preset, target=target or preset.target)
-    smoothed: Literal["joint", "action"] = "joint" if target == "joint" else "action"
+    if options.method in FILTERS:
+        smoothed: Literal["joint", "action"] = "joint" if target == "joint" else "action"
+        kind = cast("Literal['gaussian', 'mean', 'median']", options.method)
+        return FilterPurifier(kind=kind, target=smoothed)
+    wiener = WienerPurifier()
     others: dict[str, Purifier] = {
-        "wiener": WienerPurifier(
-            reverse_step=150 if step is None else step, target=target or "joint"
+        "wiener": replace(
+            wiener,
+            reverse_step=wiener.reverse_step if step is None else step,
+            target=target or wiener.target,
         ),
-        "gaussian": FilterPurifier(kind="gaussian", target=smoothed),
-        "mean": FilterPurifier(kind="mean", target=smoothed),
-        "median": FilterPurifier(kind="median", target=smoothed),
         "nearest": NearestPurifier(),
         "relabel": RelabelPurifier(),
         "identity": IdentityPurifier(),
     }
     if options.method not in others:
-        raise EluteError(
-            f"{options.method!r} is no method",
-            hint="there are diffusion, " + ", ".join(others),
-        )
+        raise EluteError(f"{options.method!r} is no method", hint="there are " + ", ".join(METHODS))
     return others[options.method]
 
 
@@ -273,47 +350,34 @@ def _target(text: str) -> Target | None:
 
 def _settings(fitted: Transform, choice: Choice | None, options: "PurifyOptions") -> dict[str, Any]:
     """What was done, and why at this step."""
-    made = fitted.purifier if isinstance(fitted, DiffusionTransform | WienerTransform) else None
-    step = None if made is None else made.reverse_step
+    steps = fitted.purifier if isinstance(fitted, DiffusionTransform | WienerTransform) else None
+    step = None if steps is None else steps.reverse_step
+    aimed = fitted.purifier if isinstance(fitted, FilterTransform) else steps
+    relabels = "action" if options.method in ("nearest", "relabel") else None
     errors = dict(choice.errors) if choice is not None else {}
     if options.reverse_step != "auto":
         why = "given"
     elif choice is not None:
         why = "recovers spoilt optimal actions best"
     else:
-        why = "the model's own" if options.model is not None else "the method's own"
+        why = "the model's own" if options.model is not None else "the default of this method"
     return {
         "method": options.method,
         "reverse_step": step,
-        "reverse_step_why": None if made is None else why,
-        "target": None if made is None else made.target,
+        "reverse_step_why": None if steps is None else why,
+        "target": relabels if aimed is None else aimed.target,
         "seed": options.seed,
         "heldout_error": {"before": errors.get(0), "after": errors.get(step or 0)},
         "candidates": {str(k): v for k, v in errors.items()},
     }
 
 
-def _report(
-    demos: DemoSet, purified: Demonstrations, distances: Sequence[Array], settings: dict[str, Any]
-) -> dict[str, Any]:
-    before = demos.supplementary
-    columns = [c.name for c in (*before.observation_columns, *before.action_columns)]
-    moved = np.abs(purified.pairs - before.pairs).mean(axis=0)
-    return {
-        **settings,
-        "rows": len(before),
-        "optimal_rows": len(demos.optimal),
-        "moved": dict(zip(columns, moved.tolist(), strict=True)),
-        "distance": {"before": float(distances[0].mean()), "after": float(distances[1].mean())},
-    }
-
-
-def _distances(optimal: Demonstrations, others: Demonstrations, normaliser: Normaliser) -> Array:
+def _distances(optimal: Array, others: Array, normaliser: Normaliser) -> Array:
     """Of each pair to the nearest optimal pair, in standard deviations per column."""
     from scipy.spatial import cKDTree
 
     width = np.sqrt(max(1, int(normaliser.varies.sum())))
-    near, _ = cKDTree(normaliser.apply(optimal.pairs)).query(normaliser.apply(others.pairs))
+    near, _ = cKDTree(normaliser.apply(optimal)).query(normaliser.apply(others))
     distances: Array = near / width
     return distances
 

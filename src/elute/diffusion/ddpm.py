@@ -34,6 +34,10 @@ Criterion = Callable[[nn.Module, Tensor], float]
 """(network with averaged weights, held-out rows) -> what should fall."""
 
 
+class OtherTrainingError(EluteError):
+    """A checkpoint that does not belong to the training it was given to."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """How long and how fast to learn."""
@@ -83,10 +87,13 @@ def train(
     checkpoint: Path | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Trained:
-    """Run Algorithm 1; resumes from `checkpoint` if that file exists.
+    """Run Algorithm 1; resumes from `checkpoint` if that file exists, and leaves it behind.
+
+    What comes after the training may fail too, so it is for the caller to delete the checkpoint.
 
     Raises:
-        EluteError: the checkpoint is of another training, or cannot be written.
+        OtherTrainingError: the checkpoint is of another training.
+        EluteError: it is none, or cannot be written.
     """
     state, updates = _State(lesson, rng), lesson.settings.updates
     with seeded(rng), training(lesson.network):  # dropout draws from torch's own stream
@@ -99,8 +106,6 @@ def train(
                 progress(state.update, updates)
                 if checkpoint is not None:
                     state.save(checkpoint)
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
     return state.result()
 
 
@@ -224,7 +229,7 @@ class _State:
             temporary.unlink(missing_ok=True)
             raise EluteError(
                 f"{path}: the checkpoint of the training cannot be written: {error}",
-                hint="is the disk full? the checkpoint before is still there",
+                hint="is the disk full, or the folder not to be written to?",
             ) from error
 
     def _header(self) -> dict[str, Any]:
@@ -246,7 +251,8 @@ class _State:
         """Take everything up again, exactly.
 
         Raises:
-            EluteError: the checkpoint is of another training.
+            OtherTrainingError: the checkpoint is of another training.
+            EluteError: it is none.
         """
         try:
             with safe_open(path, framework="pt") as file:
@@ -255,7 +261,9 @@ class _State:
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             raise EluteError(f"{path}: no checkpoint: {error}", hint="delete it") from error
         if {name: header.get(name) for name in self._identity()} != self._identity():
-            raise EluteError(f"{path}: the checkpoint of another training", hint="delete it")
+            raise OtherTrainingError(
+                f"{path}: the checkpoint of another training", hint="delete it"
+            )
 
         def part(prefix: str) -> dict[str, Tensor]:
             return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -4,7 +4,7 @@
     transform = load_transform(Path("cheetah.purifier"))     # purifies bit for bit as before
 
 The header ("elute" in the file's metadata) holds version, settings, units and columns, so that the
-file refuses data of another task, and other programs can read what it is.
+file refuses data of other widths or units, and other programs can read what it is.
 """
 
 import json
@@ -83,6 +83,8 @@ def _header(transform: DiffusionTransform) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if path.is_dir():
+        raise _none(path, "it is a folder")
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})["elute"])

@@ -70,7 +70,7 @@ class DiffusionPurifier:
     descents: int = 5
     """Steps on the way down; 0 takes every step, with the paper's noise."""
     eta: float = 1.0
-    """Noise on the way down with `descents`: 0 none, 1 as much as every step would add."""
+    """Noise on the way down with `descents`: 0 none, 1 that of the posterior of each long step."""
     draws: int = 4
     """Purifications that are averaged."""
     batch_statistics: bool = False
@@ -108,6 +108,11 @@ class DiffusionPurifier:
     @classmethod
     def reference(cls, reverse_step: int = 10) -> Self:
         """The released code: blind to the step, shared BatchNorm, training mode, one step more."""
+        if reverse_step >= cls.n_steps:
+            raise EluteError(
+                f"reverse step {reverse_step} asked for; the released code takes one step more "
+                f"than it says, so that {cls.n_steps - 1} is its last"
+            )
         paper = cls.paper(reverse_step + 1)
         training = replace(paper.training, updates=1000)
         return replace(paper, architecture="reference", training=training, batch_statistics=True)
@@ -278,6 +283,8 @@ class DiffusionTransform:
 
     def _one_batch(self, scaled: Array, seed: int) -> Array:
         """The released code's way: every row shapes the batch statistics of every other."""
+        if len(scaled) < 2:
+            raise EluteError("batch statistics need at least two rows; there is one")
 
         def noise(step: int) -> Tensor:
             return tensor(Seeds(seed)("purify", 0, step).standard_normal(scaled.shape))

@@ -11,6 +11,10 @@ from elute.types import Demonstrations
 
 SPAN = 30.0
 """Standard deviations from the mean beyond which data is hardly of the same units."""
+SPREAD = 10.0
+"""Times the standard deviation beyond which neither is data that spreads so wide."""
+NORMAL_SPAN = 2.563
+"""From the first to the last decile of a normal distribution, in standard deviations."""
 FEW_ROWS = 30
 """Fewer may all be outliers, and are not judged."""
 
@@ -65,12 +69,15 @@ class Normaliser:
         """
         if first_row > 0 or len(rows) < FEW_ROWS:
             return
-        away = np.abs(np.median(self.apply(rows.pairs.astype(np.float64)), axis=0))
-        worst = int(np.nanargmax(np.where(self.varies, away, 0.0)))
-        if away[worst] > SPAN:
+        scaled = self.apply(rows.pairs.astype(np.float64))
+        low, middle, high = np.quantile(scaled, [0.1, 0.5, 0.9], axis=0)
+        away, spread = np.abs(middle), (high - low) / NORMAL_SPAN
+        worst = int(np.argmax(np.where(self.varies, np.maximum(away / SPAN, spread / SPREAD), 0.0)))
+        if away[worst] > SPAN or spread[worst] > SPREAD:
             raise EluteError(
                 f"{rows.provenance.source}: column {worst} lies {away[worst]:.0f} standard "
-                "deviations from the data that this model was fitted on",
+                f"deviations from the data that this model was fitted on, and spreads "
+                f"{spread[worst]:.3g} times as wide",
                 hint="is it in other units, or are columns in another order?",
             )
 

@@ -37,7 +37,7 @@ from elute.errors import EluteError
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Progress, check_finite
+from elute.purify.purifier import Progress, check_finite, purifiable
 from elute.rng import Seeds
 from elute.theory.inflection import inflection, noise_bound
 from elute.types import Demonstrations, DemoSet, DemoSource, chunks
@@ -81,18 +81,22 @@ def choose_reverse_step(
         EluteError: D_o has too few rows to hold any out.
     """
     totals = dict.fromkeys(candidates, 0.0)
-    variance = np.zeros(demos.optimal.actions.shape[1])
+    free = purifiable(demos.optimal.action_columns)  # a gripper is not purified, so not judged
+    if not free.any():
+        raise EluteError("no action column is continuous, so there is no step to choose")
+    variance = np.zeros(len(free))
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
         strays = np.maximum(_surprise(trained, supplementary) - _surprise(trained, held), 0.0)
+        strays = np.where(free, strays, 0.0)
         variance += strays / FOLDS
         repeated = _repeated(held)
         noise = np.sqrt(strays) * seeds("spoil", fold).standard_normal(repeated.actions.shape)
         spoilt = _with_actions(repeated, repeated.actions + noise)
         for candidate in candidates:
             recovered = trained.at(candidate)(spoilt, seed=seeds.root)
-            errors = (recovered.actions - repeated.actions) ** 2
+            errors = (recovered.actions - repeated.actions)[:, free] ** 2
             totals[candidate] += float(errors.mean()) / FOLDS
         progress(fold + 1, FOLDS)
     best = min(totals, key=lambda step: totals[step])
@@ -173,12 +177,19 @@ def _take(demos: Demonstrations, rows: Array) -> Demonstrations:
     return demos.take([Piece(int(row), 1) for row in rows])
 
 
+def sample_rows(total: int, n: int, seeds: Seeds) -> Array:
+    """Numbers of all rows, or of so many drawn at random, in order."""
+    return (
+        np.arange(total) if total <= n else np.sort(seeds("rows").choice(total, n, replace=False))
+    )
+
+
 def at_most(source: DemoSource, n: int, seeds: Seeds) -> Demonstrations:
     """All rows, or so many of them drawn at random; a file is read a chunk at a time."""
     total = source.episodes.n_rows
     if total <= n:
         return source.rows(0, total)
-    chosen = np.sort(seeds("rows").choice(total, size=n, replace=False))
+    chosen = sample_rows(total, n, seeds)
     parts = []
     for start, rows in chunks(source):
         low, high = np.searchsorted(chosen, (start, start + len(rows)))

@@ -42,9 +42,9 @@ SHRINK = 0.1
 class WienerPurifier:
     """The closed form."""
 
-    reverse_step: int = 200
+    reverse_step: int = 150
     """i_r, 0..N; 0 changes nothing."""
-    target: Target = "inpaint"
+    target: Target = "joint"
     n_steps: int = 1000
 
     def __post_init__(self) -> None:
