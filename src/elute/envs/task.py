@@ -110,7 +110,7 @@ TASKS = {
             6,
             hidden_positions=1,
             random_score=1.3,
-            expert_score=4310.1,
+            expert_score=4451.7,
         ),
     )
 }
