@@ -97,18 +97,22 @@ class ActionNoise:
             ) from error
         return cls(check_noise(kind, number), number)
 
-    def draw(self, shape: tuple[int, int], std: Array, rng: np.random.Generator) -> Array:
-        """An episode's noise: to be added, or for salt-and-pepper -1, 1, or 0 for no grain."""
+    def draw(self, shape: tuple[int, int], rng: np.random.Generator) -> Array:
+        """An episode's noise: to be added; for salt-and-pepper -1, 1, or 0 for no grain."""
         still = np.zeros(shape)
         if self.kind == "none":
             return still
         if self.kind == "sample":
-            return gaussian(still, 1.0, rng) * std
+            return gaussian(still, 1.0, rng)  # of the policy's spread, which may change meanwhile
         return MAKERS[self.kind](still, self.level, rng)
 
-    def apply(self, means: Array, drawn: Array, low: Array, high: Array) -> Array:
-        """The actions asked for."""
+    def apply(self, means: Array, drawn: Array, std: Array, bounds: tuple[Array, Array]) -> Array:
+        """The actions asked for; `std` is the spread that the policy has now."""
+        if self.kind == "sample":
+            drawn = std * drawn
         if self.kind != "salt-pepper":
-            return means + drawn
+            noisy: Array = means + drawn
+            return noisy
+        low, high = bounds
         mixed: Array = np.where(drawn == 0, means, np.where(drawn > 0, high, low))
         return mixed

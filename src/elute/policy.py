@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -25,13 +25,6 @@ KIND = "elute policy"
 VERSION = 1
 Layer = tuple[Array, Array]
 """Weights, (in, out), and bias."""
-
-
-class Policy(Protocol):
-    """Anything that acts."""
-
-    def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
-        """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +52,7 @@ class GaussianPolicy:
             )
         )
         per_action = (self.log_std, self.low, self.high)
+        fits = fits and self.scale.shape == self.mean.shape
         if not fits or any(a.shape != (widths[-1],) for a in per_action):
             raise EluteError(f"layers of widths {widths} do not fit each other or their bounds")
 
@@ -102,7 +96,7 @@ class GaussianPolicy:
         observation: Array,
         state: object = None,
         episode_start: object = None,
-        deterministic: bool = True,
+        deterministic: bool = False,
         *,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, None]:

@@ -6,16 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from elute.collect import catalogue
 from elute.collect.shipped import CHECKPOINTS, find_policy, shipped_path
-from elute.demos.files import load
+from elute.demos.files import load, save
 from elute.envs.task import TASKS
+from elute.episodes import Episodes
 from elute.errors import EluteError
+from elute.noise import ActionNoise
 from elute.policy import load_policy, save_policy
+from elute.types import Demonstrations
 
 
 def elute(*arguments, **environment):
@@ -86,6 +90,7 @@ def test_a_folder_of_seeds_is_evaluated_seed_by_seed(tmp_path):
         (("demos", "collect", "hopper", "-o", "x.h5", "--noise", "pink:1"), "is no noise"),
         (("demos", "collect", "hopper", "-o", "x.h5", "--noise", "gaussian"), "KIND:LEVEL"),
         (("demos", "collect", "hopper", "-o", "no/such/x.h5"), "does not exist"),
+        (("demos", "collect", "hopper", "-o", "x.foo"), "which format?"),
         (("demos", "collect", "gym:Pendulum-v1", "-o", "x.h5"), "no expert of gym:Pendulum-v1"),
         (("demos", "info", "hopper/action-noise/havy"), "hopper/action-noise/heavy"),
         (("export", "expert", "--onnx", "x.onnx"), "of which task?"),
@@ -105,7 +110,7 @@ def test_collecting_twice_gives_the_same_file(tmp_path):
     for name in ("one.h5", "two.h5"):
         done = elute(
             "demos", "collect", "halfcheetah", "--policy", "expert", "--noise", "gaussian:0.6",
-            "--rows", 1000, "--seed", 0, "-o", tmp_path / name, "--workers", len(name) - 4,
+            "--rows", 1000, "--seed", 0, "-o", tmp_path / name,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "two.h5").read_bytes()
@@ -131,10 +136,23 @@ def test_a_policy_exported_is_a_policy(tmp_path):
 
 
 def test_old_ant_data_is_adapted(tmp_path):
-    made = tmp_path / "ant.npz"
-    elute("demos", "collect", "ant", "--rows", 20, "-o", made)
-    done = elute("demos", "convert", made, tmp_path / "same.npz", "--adapt", "ant")
-    assert done.returncode == 0, done.stderr
+    rng = np.random.default_rng(0)
+    old = Demonstrations(
+        observations=rng.normal(size=(20, 111)),
+        actions=rng.normal(size=(20, 8)),
+        episodes=Episodes.of([20]),
+    )
+    made = tmp_path / "ant.h5"
+    save(old, made, format="vild")
+    for out in ("new.h5", "new.npz"):
+        done = elute("demos", "convert", made, tmp_path / out, "--adapt", "ant")
+        assert done.returncode == 0, done.stderr
+        assert "not kept: observation columns 27 to 110" in done.stderr
+        new = load(tmp_path / out)
+        np.testing.assert_array_equal(new.observations, old.observations[:, :27])
+        assert new.provenance.format == ("npz" if out.endswith("npz") else "vild")
+    done = elute("demos", "convert", made, tmp_path / "x.npz", "--adapt", "ant", "--strict")
+    assert done.returncode == 2
     refused = elute("demos", "convert", made, tmp_path / "x.npz", "--adapt", "hopper")
     assert refused.returncode == 2
     assert "is it data of another task?" in refused.stderr
@@ -211,9 +229,18 @@ def test_the_mixed_set_is_drawn_from_all_levels(cache):
     assert abs(spread / whole - 1) < 0.25
 
 
-def test_a_digest_depends_on_the_policy_and_the_noise(cache):
-    names = [name for name in catalogue.RECIPES if name.startswith("hopper")]
-    assert len({catalogue.digest(name) for name in names}) == len(names)
+def test_a_digest_depends_on_all_that_makes_the_data(cache, monkeypatch):
+    heavy, mixed = (f"hopper/action-noise/{name}" for name in ("heavy", "mixed"))
+    before = catalogue.digest(heavy), catalogue.digest(mixed)
+    louder = replace(catalogue.RECIPES[heavy], noise=ActionNoise("gaussian", 0.7))
+    monkeypatch.setitem(catalogue.RECIPES, heavy, louder)
+    assert catalogue.digest(heavy) != before[0]
+    assert catalogue.digest(mixed) != before[1]
+    monkeypatch.undo()
+    monkeypatch.setattr(catalogue, "MIXED_ROWS", 99)
+    assert catalogue.digest(mixed) != before[1]
+    monkeypatch.setitem(catalogue.RECIPES, heavy, replace(catalogue.RECIPES[heavy], policy="3M"))
+    assert catalogue.digest(heavy) != before[0]
 
 
 def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch):
@@ -222,6 +249,19 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "ROWS", 10)
     with pytest.raises(EluteError, match="set ELUTE_CACHE"):
         catalogue.fetch("hopper/expert")
+
+
+def test_names_can_be_purified(tmp_path):
+    done = elute("purify", "hopper/action-noise/heavy", "--optimal", "hopper/expert", "--rows", 100,
+                 "--optimal-rows", 100, "--method", "wiener", "-o", tmp_path / "o.npz",
+                 ELUTE_CACHE=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(load(tmp_path / "o.npz")) == 100
+
+
+def test_a_policy_of_another_task_of_the_same_size_is_said():
+    done = elute("evaluate", "expert:walker2d", "--task", "halfcheetah", "--episodes", 1)
+    assert "a policy of walker2d is evaluated in halfcheetah" in done.stderr
 
 
 def test_a_name_can_stand_for_a_file(tmp_path):

@@ -131,6 +131,57 @@ def test_other_seeds_are_other_episodes():
     assert not same(episodes(counter(), 5), episodes(counter(), 5, seed=1))
 
 
+def test_sampling_follows_the_policy_of_the_moment_within_an_episode():
+    task = counter()
+    with Rollouts(task, Seeds(0), noise=ActionNoise("sample"), lanes=5) as rollouts:
+        wide = rollouts.advance(policy(task, std=1.0), 5)
+        narrow = rollouts.advance(policy(task, std=0.01), 2)
+    assert {s.episode for s in narrow} <= {s.episode for s in wide}
+    spread = [np.concatenate([s.actions - s.means for s in part]).std() for part in (wide, narrow)]
+    assert spread[0] > 0.5
+    assert spread[1] < 0.05
+
+
+class Buffered(Counter):
+    """Hands out the same array at every step, as views of simulator data are."""
+
+    def reset(self, *, seed=None, options=None):
+        self.buffer, _ = super().reset(seed=seed)
+        return self.buffer, {}
+
+    def step(self, action):
+        self.buffer[:], *rest = super().step(action)
+        return self.buffer, *rest
+
+
+gymnasium.register(id="Buffered-v0", entry_point=Buffered, max_episode_steps=20)
+gymnasium.register(
+    id="Tenfold-v0",
+    entry_point=Counter,
+    max_episode_steps=20,
+    additional_wrappers=(
+        gymnasium.envs.registration.WrapperSpec(
+            "Tenfold", "gymnasium.wrappers:TransformReward", {"func": lambda reward: 10 * reward}
+        ),
+    ),
+)
+
+
+def test_observations_are_copied_and_other_wrappers_are_part_of_the_task():
+    plain = episodes(counter(), 3)
+    buffered = episodes(find_task(f"gym:{__name__}:Buffered-v0"), 3)
+    assert same(plain, buffered)
+    tenfold = episodes(find_task(f"gym:{__name__}:Tenfold-v0"), 3)
+    for one, ten in zip(plain, tenfold, strict=True):
+        np.testing.assert_allclose(10 * one.rewards, ten.rewards)
+
+
+def test_the_traceback_of_a_worker_is_kept():
+    with pytest.raises(EluteError) as caught:
+        episodes(counter("raise"), 8, workers=2)
+    assert "break_down" in str(caught.value.__cause__)
+
+
 def test_our_episode_is_gymnasiums():
     task = find_task("hopper")
     ours = episodes(task, 1, noise="none")[0]

@@ -6,7 +6,7 @@ from elute.cli.show import say, say_losses
 from elute.collect.record import record
 from elute.collect.shipped import find_policy
 from elute.demos.audit.finding import counted
-from elute.demos.files import save
+from elute.demos.files import guess_format, save
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.noise import ActionNoise
@@ -25,11 +25,13 @@ def run(
 ) -> None:
     """Record and write."""
     check_output(output)
-    where, actor = find_task(task), find_policy(policy, task)
-    kind = ActionNoise.parse(noise or ("sample" if policy.startswith("checkpoint") else "none"))
-    demos = record(actor, where, noise=kind, rows=rows, seed=seed, workers=workers)
     if not to and output.suffix in (".h5", ".hdf5"):
         to = "d4rl"  # of the formats with this ending the one that holds next observations
+    to = to or guess_format(output, "")
+    where, actor = find_task(task), find_policy(policy, task)
+    checkpoint = policy.replace("@", ":").partition(":")[0] == "checkpoint"
+    kind = ActionNoise.parse(noise or ("sample" if checkpoint else "none"))
+    demos = record(actor, where, noise=kind, rows=rows, seed=seed, workers=workers)
     say_losses(save(demos, output, format=to, strict=strict))
     n_episodes = len(demos.episodes)
     assert demos.rewards is not None

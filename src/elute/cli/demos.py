@@ -70,6 +70,8 @@ TaskName = Annotated[str, typer.Option("--task", help="Task the data is of, e.g.
 
 def cores(workers: int | None) -> int:
     """As many processes as asked for, or as there are cores to use."""
+    if hasattr(os, "sched_getaffinity"):
+        return workers or len(os.sched_getaffinity(0))
     return workers or os.cpu_count() or 1
 
 
@@ -288,7 +290,7 @@ def convert(
 
     source = _open(file, keys, columns, horizon)
     if adapt:
-        source, to = _adapted(source, adapt, strict), to or source.provenance.format
+        source = _adapted(source, adapt, strict)
     with progress("converting") as update:
         losses = save(source, out, format=to, strict=strict, progress=update)
     say_losses(losses)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from elute.cli.show import out, print_json, say
+from elute.cli.show import out, print_json, progress, say
 from elute.collect.shipped import find_policy
 from elute.envs.task import Task, find_task
 from elute.errors import EluteError
@@ -27,6 +27,8 @@ def run(
 
         check_video(video)
     policies = _policies(spec, task)
+    for other in {str(policy.about.get("task") or task) for policy in policies.values()} - {task}:
+        say(f"warning: a policy of {other} is evaluated in {task}")
     scores = {
         name: evaluate(policy, where, episodes=episodes, seed=seed, workers=workers)
         for name, policy in policies.items()
@@ -39,7 +41,8 @@ def run(
     if video is not None:
         from elute.collect.video import film
 
-        frames = film(next(iter(policies.values())), where, video, seed=seed)
+        with progress("filming") as update:
+            frames = film(next(iter(policies.values())), where, video, seed=seed, progress=update)
         say(f"wrote {video}: {frames} frames")
 
 
@@ -49,7 +52,10 @@ def _policies(spec: str, task: str) -> dict[str, GaussianPolicy]:
         return {"": find_policy(spec, task)}
     files = sorted(Path(spec).glob("seed-*.safetensors"), key=lambda f: (len(f.name), f.name))
     if not files:
-        raise EluteError(f"{spec}: no policies", hint="expected files named seed-0.safetensors")
+        raise EluteError(
+            f"{spec}: no policies",
+            hint="expected seed-0.safetensors, ...; name a file to take another",
+        )
     return {file.stem.removeprefix("seed-"): find_policy(str(file), task) for file in files}
 
 

@@ -172,8 +172,9 @@ def expert_train(
     steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 5_000_000,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     initial_std: Annotated[
-        float, typer.Option(min=0.001, help="First standard deviation of the actions; Ant: 0.35.")
-    ] = 1.0,
+        float | None,
+        typer.Option(min=0.001, help="First deviation of the actions; by default the task's."),
+    ] = None,
     workers: demos.Workers = None,
 ) -> None:
     """Train by TRPO on the task's reward; a stopped training goes on where it was.

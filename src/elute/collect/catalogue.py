@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,7 @@ ROWS = 5000
 """Of each entry, and then to the end of the episode."""
 MIXED_ROWS = 1000
 """Taken from each level for the mixed set."""
+SEED = 0
 NUMBERS = 1
 """Raised whenever the code above makes other data of the same settings."""
 LEVELS = {"light": 0.25, "medium": 0.4, "heavy": 0.6}
@@ -81,7 +82,7 @@ def is_named(text: str) -> bool:
     return text.partition("/")[0] in TASKS and not Path(text).exists()
 
 
-def fetch(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Path:
+def fetch(name: str, *, say: Say = lambda text: None) -> Path:
     """The file of an entry, made if it is not there.
 
     Raises:
@@ -96,7 +97,7 @@ def fetch(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Path:
         return path
     if path.exists():
         say(f"{path} has changed since it was made; making it again")
-    demos = make(name, workers=workers, say=say)
+    demos = make(name, say=say)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -111,17 +112,17 @@ def fetch(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Path:
     return path
 
 
-def make(name: str, *, workers: int = 1, say: Say = lambda text: None) -> Demonstrations:
+def make(name: str, *, say: Say = lambda text: None) -> Demonstrations:
     """The demonstrations of an entry, made anew."""
     recipe = RECIPES[name]
     if recipe.parts:
-        return _mixed([load(fetch(part, workers=workers, say=say)) for part in recipe.parts])
+        return _mixed([load(fetch(part, say=say)) for part in recipe.parts])
     return record(
         load_policy(shipped_path(recipe.task, recipe.policy)),
         find_task(recipe.task),
         noise=recipe.noise,
         rows=ROWS,
-        workers=workers,
+        seed=SEED,
     )
 
 
@@ -131,7 +132,7 @@ def _mixed(levels: list[Demonstrations]) -> Demonstrations:
     together = first
     for level in others:
         together = together + level
-    order = Seeds(0)("mixed").permutation(len(together))
+    order = Seeds(SEED)("mixed").permutation(len(together))
     return together.take([Piece(int(row), 1) for row in order])
 
 
@@ -143,7 +144,10 @@ def digest(name: str) -> str:
         "numbers": NUMBERS,
         "rows": ROWS,
         "noise": str(recipe.noise),
+        "seed": SEED,
+        "task": asdict(replace(find_task(recipe.task), random_score=None, expert_score=None)),
         "policy": _sha256(shipped_path(recipe.task, recipe.policy)),
+        "parts": [MIXED_ROWS, *map(digest, recipe.parts)] if recipe.parts else [],
         "versions": [version(package) for package in ("gymnasium", "mujoco", "numpy")],
     }
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()

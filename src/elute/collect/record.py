@@ -51,7 +51,8 @@ def record(
             # what is too many is dropped below, so this guess decides nothing
             kept += rollouts.episodes(policy, len(kept) + max(1, round(missing / length)))
     demos = demonstrations(_enough(kept, rows), task)
-    step = demos.provenance.then("collect", noise=str(noise), rows=rows, seed=seed)
+    who = dict(getattr(policy, "about", {}))
+    step = demos.provenance.then("collect", policy=who, noise=str(noise), rows=rows, seed=seed)
     return replace(demos, provenance=step)
 
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from elute.demos.output import check_output, output
 from elute.envs.make import Environment, make
+from elute.envs.rollout import BATCH
 from elute.envs.task import Task
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.evaluation import Sized
 from elute.rng import Seeds
 
+Progress = Callable[[int, int], None]
 HINT = "apt install libosmesa6, then set MUJOCO_GL=osmesa (on a machine with a GPU: egl)"
 
 
@@ -32,7 +34,14 @@ def check_video(path: Path) -> None:
     check_output(path)
 
 
-def film(policy: Sized, task: Task, path: Path, *, seed: int = 0) -> int:
+def film(
+    policy: Sized,
+    task: Task,
+    path: Path,
+    *,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> int:
     """Play episode 0 of `evaluate` with this seed and draw it; how many frames.
 
     Raises:
@@ -49,7 +58,7 @@ def film(policy: Sized, task: Task, path: Path, *, seed: int = 0) -> int:
             partial = temporary.with_suffix(".mp4")  # the encoder goes by the ending
             writer: Any = imageio.get_writer(partial, fps=_rate(environment), macro_block_size=1)
             with writer:
-                frames = _play(policy, task, environment, seed, writer.append_data)
+                frames = _play(policy, task, environment, seed, writer.append_data, progress)
             partial.replace(temporary)
     finally:
         environment.close()
@@ -66,12 +75,16 @@ def _play(
     environment: Environment,
     seed: int,
     draw: Callable[[Array], None],
+    progress: Progress,
 ) -> int:
     start = int(Seeds(seed)("start", 0).integers(2**31))
+    inputs = np.zeros((BATCH, task.n_observations))
     observation, _ = environment.reset(seed=start)
     for t in range(task.horizon):
         draw(_frame(environment))
-        action = task.clip(policy.act(observation[None])[0])
+        progress(t + 1, task.horizon)
+        inputs[0] = observation  # the batch of a rollout: another would round otherwise
+        action = task.clip(policy.act(inputs)[0])
         observation, _, terminated, truncated, _ = environment.step(action)
         if terminated or truncated:
             return t + 1

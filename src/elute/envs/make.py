@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Box
+from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from elute.envs.task import GYM, Task
 from elute.episodes import Array
@@ -12,27 +13,36 @@ from elute.errors import EluteError
 
 Environment = gymnasium.Env[Array, Array]
 HORIZON = 1000
-"""Where the environment sets no time limit."""
+"""Time limit of an environment that has none."""
 
 
 def make(task: Task, *, render: bool = False) -> Environment:
     """The environment of a task without its time limit, which is the rollout's to keep.
 
-    Wrappers (order checks, time limits) are left off: the rollout does their work at less cost.
+    Gymnasium's own checks are left off too: the rollout does their work at less cost. Any other
+    wrapper is part of the task.
 
     Raises:
         EluteError: it cannot be made.
     """
     drawn = {"render_mode": "rgb_array"} if render else {}
-    return _made(task.gym_id, dict(task.options) | drawn).unwrapped
+    environment = _made(task.gym_id, dict(task.options) | drawn)
+    while isinstance(environment, TimeLimit | OrderEnforcing):
+        environment = environment.env
+    return environment
 
 
 def _made(gym_id: str, options: dict[str, Any]) -> Environment:
     try:
-        return gymnasium.make(gym_id, **options)
-    except (gymnasium.error.Error, ImportError, ModuleNotFoundError) as error:
+        return gymnasium.make(gym_id, disable_env_checker=True, **options)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise EluteError(
+            f"{gym_id} cannot be made: {error}",
+            hint="is it registered? gym:MODULE:ID imports",
+        ) from error
+    except Exception as error:  # whatever an environment's constructor raises
         missing = find_spec("mujoco") is None and "mujoco" in str(error).lower()
-        hint = "pip install 'elute[mujoco]'" if missing else "is the environment registered?"
+        hint = "pip install 'elute[mujoco]'" if missing else ""
         raise EluteError(f"{gym_id} cannot be made: {error}", hint=hint) from error
 
 

@@ -10,8 +10,11 @@ holds its environments and acts by itself: only policies and finished stretches 
 """
 
 import multiprocessing
+import signal
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import isfinite
 from multiprocessing.connection import Connection
@@ -83,25 +86,28 @@ class Lane:
         self.episode, self.t = -1, 0
         self.clear()
 
-    def begin(self, episode: int, std: Array) -> None:
+    def begin(self, episode: int) -> None:
         """Reset to the start of an episode."""
         self.episode, self.t = episode, 0
         start = int(self.seeds("start", episode).integers(2**31))
         shape = (self.task.horizon, self.task.n_actions)
-        self.drawn = self.noise.draw(shape, std, self.seeds("noise", episode))
-        self.observation, _ = self._ask("reset", lambda: self.environment.reset(seed=start))
-        self._check_size()
+        self.drawn = self.noise.draw(shape, self.seeds("noise", episode))
+        observation, _ = self._ask("reset", lambda: self.environment.reset(seed=start))
+        self._see(observation)
 
     def step(self, mean: Array, action: Array, executed: Array) -> Stretch | None:
         """One step; a stretch when the episode ends with it."""
         self.observations.append(self.observation)
         self.means.append(mean)
         self.actions.append(action)
-        self.observation, reward, terminated, truncated, info = self._ask(
+        observation, reward, terminated, truncated, info = self._ask(
             "step", lambda: self.environment.step(executed)
         )
-        self.rewards.append(reward)
         self.t += 1
+        self._see(observation)
+        if not isfinite(reward):
+            raise self.failed(f"the environment returned a reward of {reward}")
+        self.rewards.append(reward)
         truncated = truncated or self.t >= self.task.horizon
         if terminated or truncated:
             return self.cut(terminated, truncated and not terminated, info.get("is_success"))
@@ -121,7 +127,7 @@ class Lane:
             bool(truncated),
             None if success is None else bool(success),
         )
-        if not (np.isfinite(stretch.observations).all() and np.isfinite(stretch.rewards).all()):
+        if not np.isfinite(stretch.observations).all():
             raise self.failed("the environment returned values that are not finite")
         self.clear()
         return stretch
@@ -139,9 +145,11 @@ class Lane:
         except Exception as error:
             raise self.failed(f"{what} raised {type(error).__name__}: {error}") from error
 
-    def _check_size(self) -> None:
-        if np.shape(self.observation) != (self.task.n_observations,):
-            raise self.failed(f"observations have shape {np.shape(self.observation)}")
+    def _see(self, observation: Array) -> None:
+        """Keep a copy: an environment may hand out the same array again and again."""
+        self.observation = np.array(observation, dtype=np.float64)
+        if self.observation.shape != (self.task.n_observations,):
+            raise self.failed(f"an observation has shape {self.observation.shape}")
 
     def failed(self, reason: str) -> EluteError:
         """An error that says where."""
@@ -171,11 +179,11 @@ class Crew:
     def advance(self, policy: Actor, steps: int, before: int) -> list[Stretch]:
         """Up to `steps` in each lane, of the episodes with numbers below `before`."""
         std, done = policy.std, []
-        playing = self._playing(std, before)
+        playing = self._playing(before)
         for _ in range(steps):
             if not playing:
                 break
-            means, actions, executed = self._choose(policy, playing)
+            means, actions, executed = self._choose(policy, std, playing)
             ended = False
             for i in playing:
                 stretch = self.lanes[i].step(means[i], actions[i], executed[i])
@@ -184,25 +192,25 @@ class Crew:
                     self.following[i] = stretch.episode + self.stride
                     ended = True
             if ended:
-                playing = self._playing(std, before)
+                playing = self._playing(before)
         return done + [self.lanes[i].cut() for i in playing if self.lanes[i].rewards]
 
-    def _playing(self, std: Array, before: int) -> list[int]:
+    def _playing(self, before: int) -> list[int]:
         """Lanes that are in an episode; those that wait begin their next one if it is asked for."""
         for i, following in enumerate(self.following):
             if following is not None and following < before:
                 self.following[i] = None
-                self.lanes[i].begin(following, std)
+                self.lanes[i].begin(following)
         return [i for i, following in enumerate(self.following) if following is None]
 
-    def _choose(self, policy: Actor, playing: list[int]) -> tuple[Array, Array, Array]:
+    def _choose(self, policy: Actor, std: Array, playing: list[int]) -> tuple[Array, Array, Array]:
         """What to do in each lane: meant, with noise, and within bounds."""
         for i in playing:
             lane = self.lanes[i]
             self.inputs[i] = lane.observation
             self.drawn[i] = lane.drawn[lane.t]
         means = policy.act(self.inputs)[: len(self.lanes)]
-        actions = self.noise.apply(means, self.drawn, self.low, self.high)
+        actions = self.noise.apply(means, self.drawn, std, (self.low, self.high))
         if not isfinite(actions.sum()):  # the cheapest way to see one value that is not
             self._blame(playing, actions)
         return means, actions, np.minimum(np.maximum(actions, self.low), self.high)
@@ -275,30 +283,30 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, plans), daemon=True)
-        self.process.start()
+        with _deaf_to_interrupts():  # Ctrl-C is the parent's to handle; a child inherits this
+            self.process.start()
         theirs.close()
 
     def ask(self, method: str, args: tuple[Any, ...]) -> None:
-        self._guarded(lambda: self.pipe.send((method, args)))
+        try:
+            self.pipe.send((method, args))
+        except OSError:  # it has gone; what it had to say may still be in the pipe
+            self.answers()
+            raise
 
     def answers(self) -> list[Any]:
-        answer = self._guarded(self.pipe.recv)
-        if isinstance(answer, EluteError):
-            raise answer
-        if isinstance(answer, str):
-            raise EluteError(f"a rollout worker failed:\n{answer}")
-        crews: list[Any] = answer
-        return crews
-
-    def _guarded(self, call: Any) -> Any:  # noqa: ANN401 (whatever travels)
         try:
-            return call()
-        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            answer = self.pipe.recv()
+        except (EOFError, OSError) as error:
             self.process.join(5)
             raise EluteError(
                 f"a rollout worker died (exit code {self.process.exitcode})",
                 hint="out of memory, or a crash in the simulator?",
             ) from error
+        if isinstance(answer, _Failure):
+            raise answer.error from RuntimeError(f"in a rollout worker:\n{answer.traceback}")
+        crews: list[Any] = answer
+        return crews
 
     def close(self) -> None:
         self.pipe.close()
@@ -308,15 +316,37 @@ class _Worker:
             self.process.join()
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """What went wrong in a worker."""
+
+    error: EluteError
+    traceback: str
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say how signals are handled
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _work(pipe: Connection, plans: list[Any]) -> None:
     try:
         crews = [Crew(*plan) for plan in plans]
         while True:
             method, args = pipe.recv()
             pipe.send([getattr(crew, method)(*args) for crew in crews])
-    except (EOFError, KeyboardInterrupt):
-        return  # the parent is done, or interrupted together with us
-    except EluteError as error:
-        pipe.send(error)
-    except BaseException:
-        pipe.send(traceback.format_exc())
+    except (EOFError, OSError):
+        return  # the parent is done
+    except Exception as error:
+        told = (
+            error if isinstance(error, EluteError) else EluteError(f"a rollout worker: {error!r}")
+        )
+        with suppress(OSError):
+            pipe.send(_Failure(told, traceback.format_exc()))

@@ -36,6 +36,9 @@ class Task:
     """Roles of columns that are not plain numbers, as `--columns` takes them."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the environment is made with."""
+    initial_std: float = 1.0
+    """Of the actions of a policy that begins to learn. Where moving costs more than living earns, a
+    large one teaches to die early."""
     random_score: float | None = None
     """Mean return of actions drawn uniformly (`benchmarks/experts.py`)."""
     expert_score: float | None = None
@@ -82,6 +85,7 @@ TASKS = {
             hidden_positions=2,
             columns="observation[1:5]=quaternion",
             options={"include_cfrc_ext_in_observation": False},
+            initial_std=0.35,
             random_score=-53.4,
             expert_score=5126.6,
         ),

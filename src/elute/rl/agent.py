@@ -31,9 +31,8 @@ class Learning:
     """Settings of the paper."""
 
     hidden: tuple[int, ...] = (100, 100)
-    initial_std: float = 1.0
-    """Of every action. Where moving costs more than living earns, as for Ant, a large one teaches
-    to die early."""
+    initial_std: float | None = None
+    """Of every action; by default what the task says."""
     gamma: float = 0.995
     lam: float = 0.97
     value_rate: float = 3e-4
@@ -83,7 +82,9 @@ class Agent:
         s, a = task.n_observations, task.n_actions
         with seeded(rng):
             self.network = GaussianNetwork(s, a, settings.hidden)
-            nn.init.constant_(self.network.log_std, math.log(settings.initial_std))
+            nn.init.constant_(
+                self.network.log_std, math.log(settings.initial_std or task.initial_std)
+            )
             self.value = small_end(mlp([s, *settings.hidden, 1]))
         self.optimiser = torch.optim.Adam(
             self.value.parameters(), lr=settings.value_rate, fused=True

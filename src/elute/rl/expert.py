@@ -74,13 +74,17 @@ def train_expert(
     Raises:
         EluteError: the folder holds a run of other settings, or cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EluteError(f"{folder}: cannot be made a folder: {error.strerror}") from error
     run = _Run(task, settings, folder, seed)
     with _rollouts(task, settings, seed, workers) as (training, checking):
         while run.env_steps < settings.env_steps:
             run.block(training)
             run.check(checking)
             log(run.curve[-1])
+    run.write_curve()
     return run.best
 
 
@@ -112,14 +116,14 @@ class _Run:
             self._load(folder / STATE)
 
     def block(self, rollouts: Rollouts) -> None:
-        """Learn until the next evaluation or mark."""
+        """Learn until the next evaluation."""
         began, settings = monotonic(), self.settings
         target = min(
             settings.env_steps, (self.env_steps // settings.check_every + 1) * settings.check_every
         )
         # no episode lasts less than a step, so numbers above all steps made are new
         rollouts.restart((self.env_steps // settings.lanes + 1) * settings.lanes)
-        returns: list[float] = []
+        earned, began_at = 0.0, self.env_steps
         while self.env_steps < target:
             stretches = rollouts.advance(self.agent.policy(), settings.batch // settings.lanes)
             step = self.agent.update(
@@ -127,10 +131,11 @@ class _Run:
             )
             self.env_steps += sum(map(len, stretches))
             self.updates += 1
-            returns += [s.rewards.mean() for s in stretches]
+            earned += sum(float(s.rewards.sum()) for s in stretches)
             self._keep_marks()
         self.seconds += monotonic() - began
-        self.row = _row(self.env_steps, float(np.mean(returns)), step, self.seconds)
+        reward = earned / (self.env_steps - began_at)
+        self.row = _row(self.env_steps, reward, step, self.seconds)
 
     def _keep_marks(self) -> None:
         before = self.env_steps - self.settings.batch
@@ -149,6 +154,10 @@ class _Run:
             self.best, self.best_score = policy, score
             save_policy(policy, self.folder / BEST)
         self._save(self.folder / STATE)
+        self.write_curve()
+
+    def write_curve(self) -> None:
+        """For others to read."""
         with output(self.folder / CURVE) as temporary:
             temporary.write_text(json.dumps(self.identity | {"curve": self.curve}, indent=1))
 
@@ -190,7 +199,7 @@ class _Run:
             raise EluteError(
                 f"{path}: cannot go on from here: {error}", hint="delete the folder to begin anew"
             ) from error
-        if json.loads(json.dumps(self.identity)) != header["identity"]:
+        if json.loads(json.dumps(self.identity)) != header.get("identity"):
             raise EluteError(
                 f"{path}: holds a run of another task, seed or setting",
                 hint="give another folder, or delete this one",
@@ -224,6 +233,6 @@ def _row(env_steps: int, reward: float, step: Step, seconds: float) -> dict[str,
         "env_steps": env_steps,
         "reward": reward,
         "kl": step.kl,
-        "entropy": step.entropy,
+        "log_std": step.log_std,
         "seconds": round(seconds, 1),
     }

@@ -41,7 +41,8 @@ class Step(NamedTuple):
 
     kl: float
     improvement: float
-    entropy: float
+    log_std: float
+    """Sum over the actions."""
     accepted: bool
 
 
