@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from builders import plain
 from elute.cli.main import app
+from elute.demos.audit.sample import SAMPLE_ROWS
 from elute.demos.files import load, save
 from elute.demos.hdf5 import Hdf5Demos
 
