@@ -8,7 +8,6 @@ import typer
 
 from elute.cli.show import complete_path, print_json, progress, say, say_losses
 from elute.demos.formats import FORMATS
-from elute.envs.task import TASKS
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ def cores(workers: int | None) -> int:
 
 def named(file: str) -> str:
     """The path of a catalogue entry; anything else as it is."""
+    from elute.envs.task import TASKS
+
     if file.partition("/")[0] not in TASKS:
         return file
     from elute.collect.catalogue import fetch, is_named
