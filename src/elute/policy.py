@@ -2,12 +2,12 @@
 
     mu(s) = f((s - mean) / scale),   a ~ N(mu(s), exp(log_std)^2)
 
-f has tanh hidden layers and a linear end; a squashed policy bends it into the bounds by a last
-tanh, any other is clipped to them. Stored as safetensors with a JSON header.
+f has tanh or relu hidden layers and a linear end; a squashed policy bends it into the bounds by a
+last tanh, any other is clipped to them. Stored as safetensors with a JSON header.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,10 @@ from elute.errors import EluteError
 
 KIND = "elute policy"
 VERSION = 1
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+}
 Layer = tuple[Array, Array]
 """Weights, (in, out), and bias."""
 
@@ -40,6 +44,8 @@ class GaussianPolicy:
     """Lowest action; infinite where there is no bound."""
     high: Array
     squashed: bool = False
+    activation: str = "tanh"
+    """Of hidden layers: tanh or relu."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Where it comes from: task, method, seed, steps, ..."""
 
@@ -53,6 +59,7 @@ class GaussianPolicy:
         )
         per_action = (self.log_std, self.low, self.high)
         fits = fits and self.scale.shape == self.mean.shape
+        fits = fits and self.activation in ACTIVATIONS
         if not fits or any(a.shape != (widths[-1],) for a in per_action):
             raise EluteError(f"layers of widths {widths} do not fit each other or their bounds")
 
@@ -80,8 +87,9 @@ class GaussianPolicy:
     def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
         """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
         x = ((observations - self.mean) / self.scale).astype(np.float32)
+        bend = ACTIVATIONS[self.activation]
         for weights, bias in self.layers[:-1]:
-            x = np.tanh(x @ weights + bias)
+            x = bend(x @ weights + bias)
         weights, bias = self.layers[-1]
         actions = (x @ weights + bias).astype(np.float64)
         if self.squashed:
@@ -123,6 +131,7 @@ def save_policy(policy: GaussianPolicy, path: Path) -> None:
         "kind": KIND,
         "version": VERSION,
         "squashed": policy.squashed,
+        "activation": policy.activation,
         "about": dict(policy.about),
     }
     stored = save(
@@ -169,6 +178,7 @@ def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianP
         ),
         **{name: arrays[name] for name in ("log_std", "mean", "scale", "low", "high")},
         squashed=bool(header["squashed"]),
+        activation=header.get("activation", "tanh"),  # the shipped experts do not say
         about=dict(header["about"]),
     )
 

@@ -278,20 +278,58 @@ class Demonstrations:
         return np.add.reduceat(self.rewards.astype(np.float64), self.episodes.starts)
 
 
-@dataclass(frozen=True, eq=False)
 class DemoSet:
-    """The paper's two sets, by name so that they cannot be swapped: D_o and D_s."""
+    """The paper's two sets, by name so that they cannot be swapped: D_o and D_s.
 
-    optimal: Demonstrations
-    supplementary: Demonstrations
+    Either may be missing; whoever asks for it is then told so.
+    """
 
-    def __post_init__(self) -> None:
-        _check_same_shape(self.optimal, self.supplementary)
+    def __init__(
+        self,
+        optimal: Demonstrations | None = None,
+        supplementary: Demonstrations | None = None,
+    ) -> None:
+        self._optimal, self._supplementary = optimal, supplementary
+        if optimal is not None and supplementary is not None:
+            _check_same_shape(optimal, supplementary)
+
+    @property
+    def optimal(self) -> Demonstrations:
+        """D_o."""
+        return _given(self._optimal, "optimal")
+
+    @property
+    def supplementary(self) -> Demonstrations:
+        """D_s."""
+        return _given(self._supplementary, "supplementary")
 
     @property
     def all(self) -> Demonstrations:
-        """D_o followed by D_s."""
-        return self.optimal + self.supplementary
+        """D_o followed by D_s, or the one that is there."""
+        if self._optimal is None or self._supplementary is None:
+            one = self._supplementary if self._optimal is None else self._optimal
+            return _given(one, "optimal or supplementary")
+        return self._optimal + self._supplementary
+
+
+def _given(rows: Demonstrations | None, name: str) -> Demonstrations:
+    if rows is None:
+        raise EluteError(f"no {name} demonstrations; this method learns from them")
+    return rows
+
+
+def check_finite(rows: Demonstrations, what: str = "demonstrations") -> None:
+    """Refuse what nothing can learn from.
+
+    Raises:
+        EluteError: a value is NaN or infinite.
+    """
+    if not np.isfinite(rows.pairs).all():
+        source = rows.provenance.source or what
+        raise EluteError(
+            f"{source}: holds values that are not finite",
+            hint="elute demos audit FILE --fix OUT drops them",
+        )
 
 
 def chunks(source: DemoSource, max_rows: int = 65_536) -> Iterator[tuple[int, Demonstrations]]:
