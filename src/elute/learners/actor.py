@@ -23,6 +23,7 @@ from elute.types import Demonstrations, check_finite
 
 LEAST_STD = 1e-3
 """Below, a Gaussian is a point for every purpose."""
+Limit = float | tuple[float, ...]
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -36,8 +37,8 @@ class Design:
     """Bend means into the bounds by a tanh, instead of clipping."""
     standardise: bool = True
     """Give observations mean 0 and deviation 1."""
-    bounds: tuple[float, float] | None = None
-    """Lowest and highest action."""
+    bounds: tuple[Limit, Limit] | None = None
+    """Lowest and highest action, for all columns or for each."""
     initial_std: float = 1.0
     least_std: float = LEAST_STD
 
@@ -63,7 +64,8 @@ class Actor(nn.Module):
         if design.squashed:
             small_end(self.body)  # tanh is steep at zero and flat elsewhere
         self.log_std = nn.Parameter(torch.full((self.n_actions,), math.log(design.initial_std)))
-        self.low, self.high = design.bounds or (-np.inf, np.inf)
+        low, high = design.bounds or (-np.inf, np.inf)
+        self.low, self.high = np.full(self.n_actions, low), np.full(self.n_actions, high)
 
     def inputs(self, observations: Array) -> Tensor:
         """Observations as the network takes them."""
@@ -77,7 +79,8 @@ class Actor(nn.Module):
         """Mean actions."""
         means: Tensor = self.body(inputs)
         if self.design.squashed:
-            means = (self.high + self.low) / 2 + (self.high - self.low) / 2 * torch.tanh(means)
+            middle, half = tensor((self.high + self.low) / 2), tensor((self.high - self.low) / 2)
+            means = middle + half * torch.tanh(means)
         return means
 
     def log_prob(self, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -100,8 +103,8 @@ class Actor(nn.Module):
             log_std=np.clip(log_std, math.log(self.design.least_std), 2.0),
             mean=self.mean,
             scale=self.scale,
-            low=np.full(self.n_actions, self.low),
-            high=np.full(self.n_actions, self.high),
+            low=self.low,
+            high=self.high,
             squashed=self.design.squashed,
             activation=self.design.activation,
             about={"task": self.task} | about,
