@@ -304,12 +304,15 @@ class DemoSet:
         return _given(self._supplementary, "supplementary")
 
     @property
+    def given(self) -> tuple[Demonstrations, ...]:
+        """Those that are there, D_o first."""
+        return tuple(d for d in (self._optimal, self._supplementary) if d is not None)
+
+    @property
     def all(self) -> Demonstrations:
         """D_o followed by D_s, or the one that is there."""
-        if self._optimal is None or self._supplementary is None:
-            one = self._supplementary if self._optimal is None else self._optimal
-            return _given(one, "optimal or supplementary")
-        return self._optimal + self._supplementary
+        first, *second = self.given or (_given(None, "optimal or supplementary"),)
+        return first + second[0] if second else first
 
 
 def _given(rows: Demonstrations | None, name: str) -> Demonstrations:
