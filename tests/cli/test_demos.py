@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from elute.cli.arguments import open_file
 from elute.cli.main import main
 from elute.demos.audit.repair import realign
 from elute.demos.files import load, save
@@ -208,9 +209,7 @@ def test_derived_actions_that_went_stale_are_named(elute, clean, tmp_path):
 def test_a_task_brings_the_roles_of_its_columns(elute, tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "ant.npz", observations=rng.random((50, 27)), actions=rng.random((50, 8)))
-    from elute.cli.demos import _open  # noqa: PLC0415 (what every command opens files with)
-
-    source = _open(str(tmp_path / "ant.npz"), "", "observation[2]=discrete", None, "ant")
+    source = open_file(str(tmp_path / "ant.npz"), "", "observation[2]=discrete", None, "ant")
     roles = [column.role for column in source.observation_columns[:6]]
     assert roles == ["continuous", "quaternion", "discrete", "quaternion", "quaternion",
                      "continuous"]  # fmt: skip
