@@ -38,15 +38,19 @@ def read_safetensors(
         raise ValueError("it is a folder")
     try:
         with safe_open(path, framework=framework) as file:
-            stored = file.metadata() or {}
+            header = _header(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise EluteError(f"{path}: no such file") from error
-    except (OSError, SafetensorError) as error:
-        raise ValueError(str(error)) from error
+    except (OSError, SafetensorError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from error  # the last two: of a type that numpy does not have
+    return header, tensors
+
+
+def _header(stored: Mapping[str, str]) -> dict[str, Any]:
     if NAME not in stored:
         raise ValueError("it has no header of elute")
     header = json.loads(stored[NAME])
     if not isinstance(header, dict):
         raise ValueError("its header is of something else")
-    return header, tensors
+    return header
