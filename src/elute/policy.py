@@ -6,7 +6,6 @@ f has tanh or relu hidden layers and a linear end; a squashed policy bends it in
 last tanh, any other is clipped to them. Stored as safetensors with a JSON header.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from elute.demos.output import output
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.safetensors_file import metadata, read_safetensors
 
 KIND = "elute policy"
 VERSION = 1
@@ -136,7 +135,7 @@ def save_policy(policy: GaussianPolicy, path: Path) -> None:
     }
     stored = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-        metadata={"elute": json.dumps(header)},
+        metadata=metadata(header),
     )
     with output(path) as temporary:
         temporary.write_bytes(stored)
@@ -149,26 +148,23 @@ def load_policy(path: Path) -> GaussianPolicy:
         EluteError: the file is none, of another version, or broken.
     """
     try:
-        with safe_open(path, framework="np") as file:
-            header = json.loads((file.metadata() or {})["elute"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise EluteError(f"{path}: no such file") from error
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        header, arrays = read_safetensors(path, "np")
+    except ValueError as error:
         raise _none(path, str(error)) from error
-    if not isinstance(header, dict) or header.get("kind") != KIND:
+    make = _MAKERS.get(str(header.get("kind")))
+    if make is None:
         raise _none(path, "its header is of something else")
     if header.get("version") != VERSION:
         raise EluteError(
             f"{path}: a policy of version {header.get('version')}; this is version {VERSION}"
         )
     try:
-        return _policy(header, arrays)
+        return make(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, EluteError) as error:
         raise _none(path, f"header and weights do not fit: {error}") from error
 
 
-def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
+def _gaussian(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
     n_layers = sum(name.endswith(".weights") for name in arrays)
     if not n_layers or not all(np.isfinite(a).all() for n, a in arrays.items() if "layers" in n):
         raise ValueError("no layers, or weights that are not finite")
@@ -181,6 +177,12 @@ def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianP
         activation=header.get("activation", "tanh"),  # the shipped experts do not say
         about=dict(header["about"]),
     )
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Array]], GaussianPolicy]] = {
+    KIND: _gaussian,
+}
+"""By the kind that the header names."""
 
 
 def _none(path: Path, reason: str) -> EluteError:

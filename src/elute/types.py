@@ -9,7 +9,7 @@ rule: a piece that does not reach the end of its episode ends as truncated.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
@@ -105,6 +105,10 @@ class Demonstrations:
             raise EluteError(
                 f"{self._source()}: {len(given)} {kind} columns named, {size} in the data"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _made, (given | {"extras": dict(self.extras)},)
 
     def __len__(self) -> int:
         return self.episodes.n_rows
@@ -276,6 +280,11 @@ class Demonstrations:
         if self.rewards is None:
             return None
         return np.add.reduceat(self.rewards.astype(np.float64), self.episodes.starts)
+
+
+def _made(given: dict[str, Any]) -> Demonstrations:
+    """In another process: checked and read-only as here."""
+    return Demonstrations(**given)
 
 
 class DemoSet:

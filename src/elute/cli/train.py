@@ -1,8 +1,8 @@
 """`elute train`: policies from demonstrations, one for each seed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from rich.table import Table
 from elute.cli.arguments import named, parse_bounds
 from elute.cli.purifier import PurifierOptions, check_purifier, make_purifier
 from elute.cli.show import out, print_json, progress, say
+from elute.demos.audit.summary import Bounds
 from elute.demos.files import open_demos
 from elute.demos.output import check_output
 from elute.envs.task import find_task
@@ -26,8 +27,14 @@ from elute.experiment.weights import check_weights_format, write_weights
 from elute.learners.actor import Design
 from elute.learners.learner import Learner
 from elute.policy import save_policy
-from elute.purify.clip import action_bounds
+from elute.purify.clip import stated_bounds
 from elute.types import Demonstrations, DemoSet
+
+STAGES = {
+    "choosing the step": (0.0, 0.6),
+    "fitting the purifier": (0.6, 0.9),
+}
+"""About where in a run each stage lies; learning alone is all of it, or the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +69,8 @@ def run(folder: Path, options: TrainOptions) -> int:
     training = Training(
         learner=learner,
         purifier=None if options.purifier is None else make_purifier(options.purifier),
-        auto=options.purifier is not None and options.purifier.reverse_step == "auto",
+        auto=options.purifier is not None
+        and (options.purifier.reverse_step, options.purifier.preset) == ("auto", "default"),
     )
     seeds = list(range(options.seed, options.seed + options.seeds))
     _prepare(folder, seeds)
@@ -118,21 +126,137 @@ def _first(spec: str, rows: int | None) -> Demonstrations | None:
 
 
 def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner:
-    """The learner with an actor that keeps to the bounds of task, options or file."""
+    """The learner with an actor that keeps to the bounds of options, task or file."""
     design = getattr(learner, "actor", None)
-    if not isinstance(design, Design) or design.bounds is not None:
+    bounds = _bounds(demos, options)
+    if not isinstance(design, Design) or design.bounds is not None or bounds is None:
         return learner
     width = demos.all.actions.shape[1]
+    low, high = (tuple(np.broadcast_to(side, width).tolist()) for side in (bounds.low, bounds.high))
+    changed: Learner = replace(learner, actor=replace(design, bounds=(low, high)))  # type: ignore[type-var]
+    return changed
+
+
+def _bounds(demos: DemoSet, options: TrainOptions) -> Bounds | None:
+    if options.task:
+        task, rows = find_task(options.task), demos.all
+        has = rows.observations.shape[1], rows.actions.shape[1]
+        wants = task.n_observations, task.n_actions
+        if has != wants:
+            raise EluteError(
+                f"{has[0]} observation and {has[1]} action columns; {task.name} has "
+                f"{wants[0]} and {wants[1]}",
+                hint="elute demos convert --adapt TASK fits older data",
+            )
     if options.bounds:
-        low, high = (np.broadcast_to(side, width) for side in _given(options.bounds))
-    elif options.task:
-        task = find_task(options.task)
-        low, high = np.asarray(task.action_low), np.asarray(task.action_high)
-        _check_task(options.task, demos, task.n_observations, task.n_actions)
-    else:
-        stated, said_by = action_bounds(demos)
-        if "recorded" in said_by:
-            return learner
-        low, high = np.broadcast_to(stated.low, width), np.broadcast_to(stated.high, width)
-    sides = tuple(low.tolist()), tuple(high.tolist())
-    return replace(learner, actor=replace(design, bounds=sides))  # type: ignore[type-var]
+        return parse_bounds(options.bounds)
+    if options.task:
+        return Bounds(*find_task(options.task).bounds)
+    stated = stated_bounds(demos)
+    return None if stated is None else stated[0]
+
+
+def _prepare(folder: Path, seeds: list[int]) -> None:
+    """Make the folder; say which policies in it are of another training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EluteError(f"{folder}: cannot be made a folder: {error.strerror}") from error
+    check_output(folder / "seed-0.safetensors")
+    others = {file.name for file in folder.glob("seed-*.safetensors")}
+    others -= {_file(folder, seed).name for seed in seeds}
+    if others:
+        say(f"warning: {folder} holds {', '.join(sorted(others))} from before")
+
+
+def _file(folder: Path, seed: int) -> Path:
+    return folder / f"seed-{seed}.safetensors"
+
+
+def _train_one(
+    training: Training,
+    demos: DemoSet,
+    folder: Path,
+    seed: int,
+    report: Report,
+    *,
+    weights: str,
+    board: bool,
+) -> dict[str, Any]:
+    """One seed, from demonstrations to files."""
+    last: dict[str, float] = {}
+    with _board(folder / "tensorboard" / f"seed-{seed}" if board else None) as write:
+
+        def log(row: Mapping[str, float]) -> None:
+            last.update(row)
+            write(row)
+
+        trained = train(training, demos, seed, report=report, log=log)
+    about = dict(trained.policy.about) | {"seed": seed}
+    if trained.choice is not None:
+        about["reverse_step"] = trained.choice.reverse_step
+    path = folder / f"diverged-{seed}.safetensors" if trained.diverged else _file(folder, seed)
+    save_policy(replace(trained.policy, about=about), path)  # type: ignore[type-var]
+    if weights and trained.weights is not None:
+        write_weights(trained.weights, folder / f"weights-{seed}.{weights}")
+    return {
+        "seed": seed,
+        "policy": str(path),
+        "task": about.get("task"),
+        "reverse_step": about.get("reverse_step"),
+        "seconds": round(trained.seconds, 2),
+        "losses": {k: v for k, v in last.items() if k not in ("update", "updates")},
+        "diverged": trained.diverged,
+    }
+
+
+@contextmanager
+def _board(folder: Path | None) -> Iterator[Callable[[Mapping[str, float]], None]]:
+    """Writes losses as TensorBoard event files, if asked to."""
+    if folder is None:
+        yield lambda row: None
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(folder) as writer:
+
+        def write(row: Mapping[str, float]) -> None:
+            for name, value in row.items():
+                if name not in ("update", "updates"):
+                    writer.add_scalar(name, value, int(row["update"]))
+
+        yield write
+
+
+@contextmanager
+def _progress(n_seeds: int) -> Iterator[Callable[[int, str, int, int], None]]:
+    """A bar over all seeds."""
+    shares = [0.0] * n_seeds
+    with progress("training") as update:
+
+        def told(i: int, what: str, done: int, total: int) -> None:
+            before, after = STAGES.get(what, (0.0, 1.0))
+            shares[i] = max(shares[i], before + (after - before) * done / max(total, 1))
+            update(round(100 * sum(shares)), 100 * n_seeds)
+
+        yield told
+
+
+def _report(options: TrainOptions, demos: DemoSet, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    purifier = options.purifier
+    return {
+        "method": options.method,
+        "preset": options.preset,
+        "purifier": None if purifier is None else purifier.method,
+        "rows": [len(given) for given in demos.given],
+        "seeds": rows,
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    table = Table("seed", "policy", "seconds", "reverse step", "last losses", box=None)
+    for row in report["seeds"]:
+        losses = ", ".join(f"{name} {value:.4g}" for name, value in row["losses"].items())
+        step = "-" if row["reverse_step"] is None else str(row["reverse_step"])
+        table.add_row(str(row["seed"]), row["policy"], f"{row['seconds']:.1f}", step, losses)
+    out.print(table)
