@@ -7,7 +7,7 @@ import pytest
 
 from elute.demos.files import save
 from elute.policy import load_policy
-from learners.point_mass import both, cost, expert
+from learners.point_mass import both
 
 QUICK = ("--set", "updates=20")
 
@@ -41,15 +41,20 @@ def test_one_policy_for_each_seed_the_same_with_any_number_of_jobs(run_here, fil
     assert (about["method"], about["seed"]) == ("bc", 3)
 
 
-def test_a_purified_set_makes_a_better_policy(run_here, files):
-    """With few rows: at most 200 updates, so that it is the data that differs."""
-    learn = ("--rows", 120, "--set", "updates=400")
-    assert run_here("train", "bc", *arguments(files, *learn))[0] == 0
-    plain = load_policy(files / "out" / "seed-0.safetensors")
-    done = run_here("train", "bc", *arguments(files, *learn, "--purify", "nearest"))
+@pytest.mark.parametrize("how", [("gaussian",), ("wiener", "--reverse-step", 60)])
+def test_purifying_first_is_training_on_the_purified_file(run_here, files, how):
+    good, noisy, clean = (files / f"{name}.npz" for name in ("good", "noisy", "clean"))
+    method, *more = how
+    done = run_here("purify", noisy, "--optimal", good, "-o", clean, "--method", method, *more)
     assert done[0] == 0, done[2]
-    purified = load_policy(files / "out" / "seed-0.safetensors")
-    assert cost(purified.act) - cost(expert) < 0.5 * (cost(plain.act) - cost(expert))
+    at_once = run_here("train", "bc", *arguments(files, "--purify", method, *more, *QUICK))
+    assert at_once[0] == 0, at_once[2]
+    policy = load_policy(files / "out" / "seed-0.safetensors")
+    clean.rename(noisy)
+    assert run_here("train", "bc", *arguments(files, *QUICK))[0] == 0
+    again = load_policy(files / "out" / "seed-0.safetensors")
+    probe = both().all.observations
+    np.testing.assert_array_equal(policy.act(probe), again.act(probe))
 
 
 def test_the_step_is_chosen_for_each_seed(run_here, files):
