@@ -19,6 +19,7 @@ the median of a single action.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ class DiffusionPolicy:
         n, per_action = len(self.action_mean), (self.action_scale, self.low, self.high)
         widths = [n + len(self.mean), *(len(bias) for _, bias in self.layers)]
         shapes = [weights.shape for weights, _ in self.layers]
-        fits = shapes == list(zip(widths[:-1], widths[1:], strict=True)) and len(shapes) > 1
+        fits = shapes == list(pairwise(widths)) and len(shapes) > 1
         fits = fits and widths[-1] == n and self.scale.shape == self.mean.shape
         fits = fits and self.told.shape == (len(self.beta) - 1, widths[1])
         if not fits or any(a.shape != (n,) for a in per_action):
@@ -103,7 +104,8 @@ class DiffusionPolicy:
             if rng is not None and add:
                 x += add * _normal(rng, shape)
         actions = self.action_mean + self.action_scale * x.astype(np.float64)
-        return np.minimum(np.maximum(actions, self.low), self.high)
+        clipped: Array = np.clip(actions, self.low, self.high)
+        return clipped
 
     def _velocity(self, hidden: Array) -> Array:
         for weights, bias in self.layers[1:]:

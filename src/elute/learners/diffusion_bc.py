@@ -81,7 +81,10 @@ class DiffusionBC:
         """A policy that acts like the demonstrators of one set."""
         actor = DiffusionActor(self, rows, rng)
         x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
-        signal, noise = tensor(actor.schedule.signal[:, None]), tensor(actor.schedule.noise[:, None])
+        signal, noise = (
+            tensor(actor.schedule.signal[:, None]),
+            tensor(actor.schedule.noise[:, None]),
+        )
         weight = signal**2 if self.loss == "noise" else torch.ones_like(signal)
         optimiser = torch.optim.AdamW(
             actor.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
