@@ -1,9 +1,11 @@
 """DBC (Chen et al. 2024): behaviour cloning, and a diffusion model that says what pairs look like.
 
-    model:  L(s, a) = || eps - eps_phi(sqrt(alpha_bar_i) x + sqrt(1 - alpha_bar_i) eps, i) ||^2, x = (s, a)
-             phi = argmin  mean over (s, a), i ~ U{1..N}, eps ~ N(0, I) of  L(s, a)
-    then:    theta = argmin  mean of  || mu_theta(s) - a ||^2
-                                      + weight * max(0, L(s, mu_theta(s)) - L(s, a))
+    x_i     = sqrt(alpha_bar_i) (s, a) + sqrt(1 - alpha_bar_i) eps
+    L(s, a) = || eps - eps_phi(x_i, i) ||^2,   i ~ U{1..N},  eps ~ N(0, I)
+
+    first:  phi   = argmin  mean of  L(s, a)
+    then:   theta = argmin  mean of  || mu_theta(s) - a ||^2
+                                     + weight * max(0, L(s, mu_theta(s)) - L(s, a))
 
 Both L of a pair take the same i and eps. phi stays as it is while mu learns; the gradient comes
 through what eps_phi reads. Pairs are in units of their deviations; || ||^2 is a mean over columns.
@@ -97,7 +99,7 @@ class DBC:
             descent.step(
                 optimiser,
                 mse=((means - actions) ** 2).mean(),
-                diffusion=self.weight * worse.clamp(min=0.0).mean(),
+                diffusion=self.weight * torch.relu(worse).mean(),
             )
         left = policy().act(rows.observations) - y.numpy()
         actor.set_std(np.sqrt((left**2).mean(axis=0)))
