@@ -85,11 +85,7 @@ class DBC:
         def policy() -> GaussianPolicy:
             return actor.policy(method="dbc" if self.on == "all" else "dbc-opt")
 
-        optimiser = torch.optim.Adam(model.parameters(), lr=self.model_rate, fused=True)
-        descent = Descent(self.model_updates, {"model": model}, policy, log)
-        for drawn in descent.draws(noises, len(x), self.batch_size):
-            loss = model.losses(x[drawn], y[drawn], *model.draw(noises, self.batch_size)).mean()
-            descent.step(optimiser, denoising=loss)
+        self._model(model, x, y, noises, Descent(self.model_updates, {"model": model}, policy, log))
         model.requires_grad_(False)
         optimiser = torch.optim.Adam(actor.parameters(), lr=self.learning_rate, fused=True)
         descent = Descent(self.updates, {"actor": actor}, policy, log)
@@ -99,11 +95,25 @@ class DBC:
             descent.step(
                 optimiser,
                 mse=((means - actions) ** 2).mean(),
-                diffusion=self.weight * torch.relu(worse).mean(),
+                diffusion=self.weight * torch.relu(worse).mean(),  # unlike clamp, flat at zero
             )
         left = policy().act(rows.observations) - y.numpy()
         actor.set_std(np.sqrt((left**2).mean(axis=0)))
         return policy()
+
+    def _model(
+        self,
+        model: "PairModel",
+        x: Tensor,
+        y: Tensor,
+        stream: torch.Generator,
+        descent: Descent[GaussianPolicy],
+    ) -> None:
+        """The first phase."""
+        optimiser = torch.optim.Adam(model.parameters(), lr=self.model_rate, fused=True)
+        for drawn in descent.draws(stream, len(x), self.batch_size):
+            losses = model.losses(x[drawn], y[drawn], *model.draw(stream, self.batch_size))
+            descent.step(optimiser, denoising=losses.mean())
 
 
 class PairModel(nn.Module):
