@@ -41,7 +41,7 @@ class DBC:
     """How to clone with a model of the pairs."""
 
     on: Literal["all", "optimal"] = "all"
-    weight: float = 0.2
+    weight: float = 20.0
     """Of the diffusion model's opinion; 0 is behaviour cloning."""
     updates: int = 3000
     batch_size: int = 256
@@ -61,6 +61,7 @@ class DBC:
         """As released for HalfCheetah, with updates for epochs of some thousand rows."""
         return cls(
             on=on,
+            weight=0.2,
             updates=50_000,
             batch_size=128,
             learning_rate=1e-4,
