@@ -230,6 +230,12 @@ def test_parts_that_do_not_fit_are_refused():
             replace(policy, **wrong)
 
 
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"hidden": ()}])
+def test_settings_of_nothing_are_refused(wrong):
+    with pytest.raises(EluteError, match="expected one or more"):
+        replace(SMALL, **wrong)
+
+
 def test_there_is_no_onnx_model_of_it(tmp_path):
     with pytest.raises(EluteError, match="by diffusion has no ONNX"):
         export_onnx(QUICK.clone(gaussian(50), Seeds(0)("learn")), tmp_path / "p.onnx")

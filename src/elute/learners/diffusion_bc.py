@@ -32,6 +32,7 @@ from elute.diffusion.denoiser import EMBEDDING, embed_step
 from elute.diffusion.policy import DiffusionPolicy
 from elute.diffusion.schedule import Schedule, ScheduleName
 from elute.episodes import Array
+from elute.errors import EluteError
 from elute.learners.actor import standard_units
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
@@ -58,6 +59,12 @@ class DiffusionBC:
     weight_decay: float = 0.0
     bounds: tuple[float, float] | None = None
     """Lowest and highest action."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not self.hidden:
+            raise EluteError(
+                f"{self.steps} steps and {len(self.hidden)} hidden layers; expected one or more"
+            )
 
     @classmethod
     def paper(cls, *, on: Literal["all", "optimal"] = "all") -> Self:
