@@ -10,7 +10,9 @@ import torch
 from elute.errors import EluteError
 from elute.learners.actor import Design
 from elute.learners.bc import BC
+from elute.learners.dbc import DBC
 from elute.learners.descent import Descent, DivergenceError
+from elute.learners.diffusion_bc import DiffusionBC
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -21,6 +23,8 @@ LEARNERS = {
     "bc": BC(updates=600, actor=SMALL),
     "bc-opt": BC(on="optimal", updates=600, actor=SMALL),
     "bc-nll": BC(loss="nll", updates=600, actor=SMALL),
+    "dbc": DBC(updates=600, model_updates=200, actor=SMALL),
+    "diffusion-bc": DiffusionBC(updates=600, bounds=(-1.0, 1.0)),
 }
 """With few updates; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]
