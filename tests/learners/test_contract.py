@@ -10,7 +10,10 @@ import torch
 from elute.errors import EluteError
 from elute.learners.actor import Design
 from elute.learners.bc import BC
+from elute.learners.bcnd import BCND
 from elute.learners.descent import Descent, DivergenceError
+from elute.learners.dwbc import DWBC
+from elute.learners.self_weighted import SelfWeightedBC
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -21,6 +24,11 @@ LEARNERS = {
     "bc": BC(updates=600, actor=SMALL),
     "bc-opt": BC(on="optimal", updates=600, actor=SMALL),
     "bc-nll": BC(loss="nll", updates=600, actor=SMALL),
+    "bcnd": BCND(updates=200, actor=SMALL),
+    "bcnd-ensemble": BCND(members=3, rounds=2, updates=200, actor=SMALL),
+    "self-weighted-bc": SelfWeightedBC(updates=600, actor=SMALL),
+    "dwbc": DWBC(updates=600, actor=SMALL),
+    "dwbc-printed": DWBC(updates=600, form="printed", actor=SMALL),
 }
 """With few updates; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]

@@ -50,8 +50,8 @@ class BCND:
     """M."""
     members: int = 1
     """K."""
-    updates: int = 3000
-    """Of each member in each round."""
+    updates: int = 500
+    """Of each member in each round. Few: an action learnt by heart looks likely."""
     batch_size: int = 256
     """Rows each member draws, with replacement."""
     learning_rate: float = 1e-3

@@ -32,7 +32,8 @@ from elute.types import DemoSet
 class SelfWeightedBC:
     """How to clone with the policy's own density as weight."""
 
-    updates: int = 3000
+    updates: int = 300
+    """Few: an action learnt by heart looks likely."""
     batch_size: int = 256
     """Pairs are drawn with replacement."""
     learning_rate: float = 1e-3
