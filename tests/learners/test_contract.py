@@ -27,8 +27,8 @@ LEARNERS = {
     "bcnd": BCND(updates=200, actor=SMALL),
     "bcnd-ensemble": BCND(members=3, rounds=2, updates=200, actor=SMALL),
     "self-weighted-bc": SelfWeightedBC(updates=600, actor=SMALL),
-    "dwbc": DWBC(updates=600, actor=SMALL),
-    "dwbc-printed": DWBC(updates=600, form="printed", actor=SMALL),
+    "dwbc": DWBC(updates=300, actor=SMALL),
+    "dwbc-printed": DWBC(updates=300, form="printed", actor=SMALL),
 }
 """With few updates; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]

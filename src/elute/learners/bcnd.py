@@ -14,12 +14,13 @@ nothing here knows which rows are D_o.
 Where we differ, and why. R is kept as a logarithm and its maximum is taken off, as densities of
 many actions overflow; its mean is one, where others divide by the largest of a batch, which weighs
 the same row differently in different batches. Adam does not see a constant factor, so the original
-rescaling of the step by the mean of R is left out. The deviation has a floor: it shrinks every
-round, and without one R ends as 1 on a single row. The density has a tempering exponent, for
-with A actions an error in each multiplies. The ensemble is stored as one network; its deviation is
-that of the mixture, averaged over D. The settings of `paper()` are those of a re-implementation;
-the DP-IL paper reports BCND with no ensemble (`no_ensemble()`), its released code runs something
-else (`self_weighted.py`).
+rescaling of the step by the mean of R is left out. The deviation has a floor, for it shrinks every
+round until R is all on a single row; and it is learnt by few updates from 1 down, never solved for:
+at its optimum, 20 to 50 of 550 rows of HalfCheetah count after five rounds, and returns fall. R may
+be tempered, as errors of many actions multiply. The ensemble is stored as one network; its
+deviation is that of the mixture, averaged over D. The settings of `paper()` are those of a
+re-implementation; the DP-IL paper reports BCND with no ensemble (`no_ensemble()`), its released
+code runs something else (`self_weighted.py`).
 """
 
 import math
@@ -99,9 +100,8 @@ class BCND:
             weights = following
             members = [Actor(design, rows, rng) for _ in parts]
             x, y = members[0].inputs(rows.observations), members[0].targets(rows.actions)
-            policy = self._round(
-                members, parts, (x, y, tensor(weights)), rng, _numbered(log, number)
-            )
+            data = x, y, tensor(weights)
+            policy = self._round(members, parts, data, rng, _numbered(log, number))
             following = density_weights(self.temper * log_density(members, x, y))
         return policy, weights
 
@@ -122,10 +122,8 @@ class BCND:
             fused=True,
         )
         networks = {f"member {k}": member for k, member in enumerate(members)}
-        stream, descent = (
-            generator(rng),
-            Descent(self.updates, networks, lambda: ensemble(members, x), log),
-        )
+        descent = Descent(self.updates, networks, lambda: ensemble(members, x), log)
+        stream = generator(rng)
         for _ in descent:
             nll = torch.zeros(())
             for member, part in zip(members, parts, strict=True):
