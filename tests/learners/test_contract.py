@@ -10,9 +10,12 @@ import torch
 from elute.errors import EluteError
 from elute.learners.actor import Design
 from elute.learners.bc import BC
+from elute.learners.bcnd import BCND
 from elute.learners.dbc import DBC
 from elute.learners.descent import Descent, DivergenceError
 from elute.learners.diffusion_bc import DiffusionBC
+from elute.learners.dwbc import DWBC
+from elute.learners.self_weighted import SelfWeightedBC
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -25,6 +28,11 @@ LEARNERS = {
     "bc-nll": BC(loss="nll", updates=600, actor=SMALL),
     "dbc": DBC(updates=600, model_updates=200, actor=SMALL),
     "diffusion-bc": DiffusionBC(updates=600, bounds=(-1.0, 1.0)),
+    "bcnd": BCND(updates=200, actor=SMALL),
+    "bcnd-ensemble": BCND(members=3, rounds=2, updates=200, actor=SMALL),
+    "self-weighted-bc": SelfWeightedBC(updates=600, actor=SMALL),
+    "dwbc": DWBC(updates=300, actor=SMALL),
+    "dwbc-printed": DWBC(updates=300, form="printed", actor=SMALL),
 }
 """With few updates; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]
