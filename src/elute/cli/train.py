@@ -12,7 +12,6 @@ import numpy as np
 from rich.table import Table
 
 from elute.cli.arguments import named, parse_bounds
-from elute.cli.purifier import PurifierOptions, check_purifier, make_purifier
 from elute.cli.show import out, print_json, progress, say
 from elute.demos.audit.summary import Bounds
 from elute.demos.files import open_demos
@@ -21,6 +20,7 @@ from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.experiment.methods import find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
+from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
 from elute.experiment.training import Training, train
 from elute.experiment.weights import check_weights_format, write_weights
