@@ -10,7 +10,10 @@ import torch
 from elute.errors import EluteError
 from elute.learners.actor import Design
 from elute.learners.bc import BC
+from elute.learners.demodice import DemoDICE
 from elute.learners.descent import Descent, DivergenceError
+from elute.learners.isw_bc import ISWBC
+from elute.learners.smodice import SMODICE
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -21,6 +24,9 @@ LEARNERS = {
     "bc": BC(updates=600, actor=SMALL),
     "bc-opt": BC(on="optimal", updates=600, actor=SMALL),
     "bc-nll": BC(loss="nll", updates=600, actor=SMALL),
+    "isw-bc": ISWBC(updates=600, actor=SMALL),
+    "demodice": DemoDICE(updates=600, actor=SMALL),
+    "smodice": SMODICE(updates=600, actor=SMALL),
 }
 """With few updates; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]
