@@ -26,13 +26,14 @@ or not, else a constant in nu would matter.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elute.episodes import Array
 from elute.learners.actor import Actor, Design
@@ -81,7 +82,12 @@ class DemoDICE:
             loss="nll",
             quantile=1.0,
             ratio=Ratio(
-                hidden=(256, 256), activation="relu", penalty=0.1, guard=1e-3, batch_size=512
+                hidden=(256, 256),
+                activation="relu",
+                penalty=0.1,
+                allowed=(1.0, 1.0),
+                guard=1e-3,
+                batch_size=512,
             ),
             values=Values(hidden=(256, 256), activation="relu", batch_size=512),
             actor=Design(hidden=(256, 256), activation="relu"),
@@ -102,9 +108,10 @@ class DemoDICE:
         """
         steps, everything = Transitions.of(demos), demos.all
         actor, discount = Actor(self.actor, everything, rng), self.values.discount
-        descend = partial(
-            Descent, self.updates, policy=lambda: actor.policy(method="demodice"), log=log
-        )
+
+        def descend(networks: Mapping[str, nn.Module]) -> Descent[GaussianPolicy]:
+            return Descent(self.updates, networks, lambda: actor.policy(method="demodice"), log)
+
         log_ratio = self.ratio.learn(demos.optimal.pairs, everything.pairs, rng, descend)
         advantages = self.values.learn(
             steps,

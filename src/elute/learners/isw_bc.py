@@ -16,12 +16,12 @@ With the true ratio E_U[w f] = E_o[f] for every f: cloning D_u with w is cloning
   those of BC, so that only the weights differ.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Self
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from elute.episodes import Array
 from elute.errors import EluteError
@@ -72,7 +72,9 @@ class ISWBC:
             updates=1_000_000,
             learning_rate=3e-4,
             loss="nll",
-            ratio=Ratio(hidden=(256, 256), activation="relu", guard=1e-3),
+            ratio=Ratio(
+                hidden=(256, 256), activation="relu", penalty=1.0, allowed=(1.0, 1.0), guard=1e-3
+            ),
             actor=Design(hidden=(256, 256), activation="relu"),
         )
 
@@ -91,9 +93,10 @@ class ISWBC:
         """
         everything = demos.optimal + demos.supplementary
         actor = Actor(self.actor, everything, rng)
-        descend = partial(
-            Descent, self.updates, policy=lambda: actor.policy(method="isw-bc"), log=log
-        )
+
+        def descend(networks: Mapping[str, nn.Module]) -> Descent[GaussianPolicy]:
+            return Descent(self.updates, networks, lambda: actor.policy(method="isw-bc"), log)
+
         log_ratio = self.ratio.learn(demos.optimal.pairs, everything.pairs, rng, descend)
         weights = importance(log_ratio, self.threshold)
         policy = clone_weighted(

@@ -1,7 +1,7 @@
 """How much likelier a row is in one set than in another: the log-ratio of two densities.
 
     l = argmin  E_top[-log sigma(l(x))] + E_base[-log(1 - sigma(l(x)))]
-                + c E (|grad r(x~)| - 1)^2
+                + c E (|grad r(x~)| - allowed)^2
     then  l(x) -> log p_top(x) / p_base(x)
 
 High for the expert: `top` is D_o and `base` everything, D_o and D_s, as states or as pairs. x~ lies
@@ -15,7 +15,10 @@ Two ways to read a ratio off l:
 The second holds because `top` is part of `base`: p_base >= (n_top / n_base) p_top everywhere, so no
 true ratio is higher, and a network that has learnt the rows of `top` by heart cannot say more.
 
-The slope of the penalty is taken by autograd; written out layer by layer it took the same time.
+And two ways to keep it smooth. The released code wants slopes of 1 everywhere, (1, 1), as for a
+Wasserstein critic; then two equal sets are told apart, for a flat ratio is punished. Here slopes
+up to 1 are free, (0, 1). Both are per deviation of a column. The slope is taken by
+autograd; written out layer by layer it took the same time.
 """
 
 import math
@@ -44,8 +47,10 @@ class Ratio:
 
     hidden: tuple[int, ...] = (100, 100)
     activation: Literal["tanh", "relu"] = "tanh"
-    penalty: float = 1.0
-    """On slopes other than 1, in units of deviations of the columns."""
+    penalty: float = 0.1
+    """On slopes that are not allowed."""
+    allowed: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest slope that cost nothing."""
     guard: float = 0.0
     batch_size: int = 256
     learning_rate: float = 3e-4
@@ -63,7 +68,8 @@ class Ratio:
             loss = softplus(-y_logit).mean() + softplus(x_logit).mean()
             between = mixes(y, x, stream)
             slope = slopes(log_ratio(critic(between), self.guard), between).norm(dim=1)
-            descent.step(optimiser, ratio=loss, slope=self.penalty * ((slope - 1) ** 2).mean())
+            excess = (slope - slope.clamp(*self.allowed)).square().mean()
+            descent.step(optimiser, ratio=loss, slope=self.penalty * excess)
         with torch.no_grad():
             found = log_ratio(critic(low), self.guard)
         return found if self.guard else found.clamp(max=math.log(len(low) / len(high)))

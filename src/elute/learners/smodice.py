@@ -26,12 +26,13 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
 - Weights end at their 99th percentile in the default, so that no row stands for the whole set.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Self
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from elute.episodes import Array
 from elute.learners import demodice
@@ -89,7 +90,7 @@ class SMODICE:
             learning_rate=3e-4,
             loss="nll",
             quantile=1.0,
-            ratio=Ratio(hidden=(256, 256), penalty=10.0, batch_size=512),
+            ratio=Ratio(hidden=(256, 256), penalty=10.0, allowed=(1.0, 1.0), batch_size=512),
             values=Values(
                 hidden=(256, 256),
                 activation="relu",
@@ -115,9 +116,10 @@ class SMODICE:
         """
         steps, everything = Transitions.of(demos), demos.all
         actor, discount = Actor(self.actor, everything, rng), self.values.discount
-        descend = partial(
-            Descent, self.updates, policy=lambda: actor.policy(method="smodice"), log=log
-        )
+
+        def descend(networks: Mapping[str, nn.Module]) -> Descent[GaussianPolicy]:
+            return Descent(self.updates, networks, lambda: actor.policy(method="smodice"), log)
+
         log_ratio = self.ratio.learn(
             demos.optimal.observations, everything.observations, rng, descend
         )
