@@ -20,9 +20,7 @@ class MDP:
     def occupancy(self, policy):
         """Discounted share of time in each (s, a)."""
         between = np.einsum("sa,sax->sx", policy, self.moves)
-        visits = np.linalg.solve(
-            np.eye(STATES) - DISCOUNT * between.T, (1 - DISCOUNT) * self.start
-        )
+        visits = np.linalg.solve(np.eye(STATES) - DISCOUNT * between.T, (1 - DISCOUNT) * self.start)
         return visits[:, None] * policy
 
     def imbalance(self, flow):

@@ -12,7 +12,7 @@ from elute.learners.isw_bc import ISWBC, importance
 from elute.learners.ratio import Ratio
 from elute.rng import Seeds
 from elute.types import DemoSet
-from learners.point_mass import both, demonstrations, expert
+from learners.point_mass import both, demonstrations
 from learners.test_ratio import EXPERT, UNION
 
 
@@ -33,19 +33,18 @@ def test_equal_sets_weigh_one():
 
 def test_a_large_threshold_recovers_bc_on_near_expert_pairs_only():
     demos = both(supplementary=12, noise=0.6)
-    sharp = ISWBC(updates=600, threshold=1.0, ratio=Ratio(penalty=0.1, learning_rate=3e-3))
+    sharp = ISWBC(updates=600, threshold=2.0, ratio=Ratio(learning_rate=3e-3))
     policy, weights = sharp.weigh(demos, Seeds(0)("learn"))
     kept = weights > 0
     off = np.abs(demos.all.actions - demos.all.extras["clean_actions"])[:, 0]
     assert 0 < kept.mean() < 1
-    assert (weights[kept] >= 1.0).all()
+    assert (weights[kept] >= 2.0).all()
     assert off[kept].max() < np.median(off[len(demos.optimal) :])
-    near = BC(updates=600).clone(demos.all.pick(np.flatnonzero(kept)), Seeds(0)("learn"))
-    states = demos.all.observations
+    rows = demos.all.pick(np.flatnonzero(kept))
+    near = BC(updates=600).clone(rows, Seeds(0)("learn"))
     noisy = BC(updates=600).clone(demos.supplementary, Seeds(0)("learn"))
-    apart = np.abs(policy.act(states) - near.act(states)).mean()
-    assert apart < 0.5 * np.abs(policy.act(states) - noisy.act(states)).mean()
-    assert np.abs(policy.act(states) - expert(states)).mean() < 0.1
+    acts, of_near, of_noisy = (p.act(rows.observations) for p in (policy, near, noisy))
+    assert np.abs(acts - of_near).mean() < 0.5 * np.abs(acts - of_noisy).mean()
 
 
 def test_a_threshold_above_all_ratios_is_said():

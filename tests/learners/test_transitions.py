@@ -95,7 +95,8 @@ def test_purified_states_are_refused_and_purified_actions_are_not(tmp_path):
     kept = smoothed("action")
     assert not np.array_equal(kept.actions, numbered([6, 6]).actions)
     np.testing.assert_array_equal(
-        Transitions.within(kept).next_observations, numbered([6, 6], recorded=True).next_observations
+        Transitions.within(kept).next_observations,
+        numbered([6, 6], recorded=True).next_observations,
     )
 
 

@@ -20,9 +20,10 @@ or not, else a constant in nu would matter.
   not also between those of D_o and D_u.
 - Rows are drawn by weight (weighted.py); the policy's deviation does not depend on the state, and
   its mean is clipped, not squashed; last layers have a bias; no absorbing coordinate.
-- Weights end at their 99th percentile, so that no row stands for the whole set.
-- Default: the ratio is bounded by what can be true (ratio.py), not by a guard; actor and rates are
-  those of BC, so that only the weights differ.
+- All inputs are in units of D_u, actions too.
+- Default: the ratio may be flat, and is bounded by what can be true and not by a guard (ratio.py);
+  weights end at their 99th percentile, so that no row stands for the whole set; actor and rates are
+  those of BC, so that only the weights differ; and the slope of nu costs far more, see `Values`.
 """
 
 import math
@@ -88,8 +89,15 @@ class DemoDICE:
                 allowed=(1.0, 1.0),
                 guard=1e-3,
                 batch_size=512,
+                learning_rate=3e-4,
             ),
-            values=Values(hidden=(256, 256), activation="relu", batch_size=512),
+            values=Values(
+                hidden=(256, 256),
+                activation="relu",
+                penalty=1e-4,
+                batch_size=512,
+                learning_rate=3e-4,
+            ),
             actor=Design(hidden=(256, 256), activation="relu"),
         )
 

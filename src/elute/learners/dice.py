@@ -36,7 +36,7 @@ class Values:
     """On slopes of nu, in units of deviations of the columns."""
     weight_decay: float = 0.0
     batch_size: int = 1024
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
 
     def learn(
         self,

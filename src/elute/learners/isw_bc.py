@@ -12,8 +12,8 @@ With the true ratio E_U[w f] = E_o[f] for every f: cloning D_u with w is cloning
   it, and not both by turns; the weights that are given out are those the policy was learnt with.
 - Rows are drawn by weight (weighted.py).
 - The deviation of the policy does not depend on the state; the mean is not squashed but clipped.
-- Default: the ratio is bounded by what can be true (ratio.py), not by a guard; actor and rates are
-  those of BC, so that only the weights differ.
+- Default: the ratio may be flat, and is bounded by what can be true and not by a guard (ratio.py);
+  actor and rates are those of BC, so that only the weights differ.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,12 @@ class ISWBC:
             learning_rate=3e-4,
             loss="nll",
             ratio=Ratio(
-                hidden=(256, 256), activation="relu", penalty=1.0, allowed=(1.0, 1.0), guard=1e-3
+                hidden=(256, 256),
+                activation="relu",
+                penalty=1.0,
+                allowed=(1.0, 1.0),
+                guard=1e-3,
+                learning_rate=3e-4,
             ),
             actor=Design(hidden=(256, 256), activation="relu"),
         )

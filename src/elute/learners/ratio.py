@@ -53,7 +53,7 @@ class Ratio:
     """Smallest and largest slope that cost nothing."""
     guard: float = 0.0
     batch_size: int = 256
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
 
     def learn(self, top: Array, base: Array, rng: np.random.Generator, descend: Descend) -> Tensor:
         """The log-ratio of each row of `base`, of which `top` is a part."""

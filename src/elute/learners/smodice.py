@@ -1,6 +1,6 @@
 """SMODICE (Ma et al. 2022): go to the expert's states, by whatever actions of the data lead there.
 
-    min_pi  KL(d_pi || d_E) + D_f(rho_pi || rho_U)
+    min_pi  - E_pi[R(s)] + D_f(rho_pi || rho_U),   which for KL is at least KL(d_pi || d_E)
 
     R(s) = log d_E(s) / d_U(s)      from a discriminator of states, D_o against D_u (ratio.py)
     e    = R(s) + g (1 - end) V(s') - V(s)
@@ -23,7 +23,8 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
 - Rows are drawn by weight (weighted.py). The policy's deviation does not depend on the state, so a
   bonus for entropy could not move its mean, and there is none; the mean is clipped, not squashed;
   no absorbing coordinate.
-- Weights end at their 99th percentile in the default, so that no row stands for the whole set.
+- All networks take as many updates; the released discriminator takes 1000 passes.
+- Default: as for DemoDICE; V costs by its slope, not by its weights' size.
 """
 
 from collections.abc import Mapping
@@ -97,6 +98,7 @@ class SMODICE:
                 penalty=0.0,
                 weight_decay=1e-4,
                 batch_size=512,
+                learning_rate=3e-4,
             ),
             actor=Design(hidden=(256, 256), activation="relu"),
         )
