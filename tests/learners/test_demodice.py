@@ -9,6 +9,7 @@ import torch
 from elute.learners.demodice import DemoDICE, value_loss
 from elute.learners.descent import Descent
 from elute.learners.dice import Values, clipped, on_rows, tempered
+from elute.learners.ratio import Ratio
 from elute.learners.transitions import Transitions
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -63,14 +64,14 @@ def test_the_network_that_learns_nu_finds_it_too():
         initial=np.eye(3)[[0, 0, 1, 2]],
     )
     rewards = torch.tensor([0.4, 0.4, -1.0, 0.8, -0.5, 0.1, -0.3])
-    settings = Values(hidden=(), penalty=0.0, discount=DISCOUNT, learning_rate=0.02)
+    settings = Values(hidden=(), penalty=0.0, discount=DISCOUNT, learning_rate=0.05)
     advantages = settings.learn(
         steps,
         rewards,
         np.full(7, DISCOUNT),
         lambda initial, a: value_loss(initial, a, alpha=0.0, discount=DISCOUNT),
         Seeds(0)("nu"),
-        lambda networks: Descent(1500, networks, lambda: None),
+        lambda networks: Descent(500, networks, lambda: None),
     )
     flow = tempered(advantages) / 7
     leaving, entering = (np.bincount(s, flow, minlength=3) for s in (states, after))
@@ -85,7 +86,8 @@ def test_1_constant_advantages_weigh_one():
 def test_1_equal_sets_have_no_reward():
     """So that nothing but the flow is left to weigh by."""
     demos = demonstrations(8, noise=0.3)
-    quick = replace(DemoDICE(updates=300), values=Values(penalty=1e4))  # nu stays flat
+    flat = Values(penalty=1e4, batch_size=64)
+    quick = DemoDICE(updates=200, ratio=Ratio(batch_size=64), values=flat)
     _, weights = quick.weigh(DemoSet(demos, demos), Seeds(0)("learn"))
     assert weights.mean() == pytest.approx(1.0)
     assert weights.std() < 0.1

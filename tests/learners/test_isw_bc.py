@@ -26,14 +26,18 @@ def test_the_population_identity_on_four_bins():
 
 def test_equal_sets_weigh_one():
     demos = demonstrations(8, noise=0.3)
-    _, weights = ISWBC(updates=400).weigh(DemoSet(demos, demos), Seeds(0)("learn"))
+    _, weights = ISWBC(updates=300, ratio=Ratio(batch_size=64)).weigh(
+        DemoSet(demos, demos), Seeds(0)("learn")
+    )
     assert weights.mean() == pytest.approx(1.0, abs=0.1)
     assert weights.std() < 0.2
 
 
 def test_a_large_threshold_recovers_bc_on_near_expert_pairs_only():
     demos = both(supplementary=12, noise=0.6)
-    sharp = ISWBC(updates=600, threshold=2.0, ratio=Ratio(learning_rate=3e-3))
+    sharp = ISWBC(
+        updates=400, batch_size=64, threshold=2.0, ratio=Ratio(learning_rate=3e-3, batch_size=64)
+    )
     policy, weights = sharp.weigh(demos, Seeds(0)("learn"))
     kept = weights > 0
     off = np.abs(demos.all.actions - demos.all.extras["clean_actions"])[:, 0]
@@ -41,8 +45,8 @@ def test_a_large_threshold_recovers_bc_on_near_expert_pairs_only():
     assert (weights[kept] >= 2.0).all()
     assert off[kept].max() < np.median(off[len(demos.optimal) :])
     rows = demos.all.pick(np.flatnonzero(kept))
-    near = BC(updates=600).clone(rows, Seeds(0)("learn"))
-    noisy = BC(updates=600).clone(demos.supplementary, Seeds(0)("learn"))
+    near = BC(updates=400, batch_size=64).clone(rows, Seeds(0)("learn"))
+    noisy = BC(updates=400, batch_size=64).clone(demos.supplementary, Seeds(0)("learn"))
     acts, of_near, of_noisy = (p.act(rows.observations) for p in (policy, near, noisy))
     assert np.abs(acts - of_near).mean() < 0.5 * np.abs(acts - of_noisy).mean()
 

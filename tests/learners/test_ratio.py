@@ -58,7 +58,8 @@ def test_the_penalty_can_be_descended_on():
 def test_mixes_lie_between_the_sets_and_within_the_second():
     top, base = torch.full((50, 1), 1.0), torch.zeros(50, 1)
     first, second = mixes(top, base, torch.Generator().manual_seed(0)).split(50)
-    assert 0 <= first.min() < 0.2 < 0.8 < first.max() <= 1
+    assert 0 <= first.min() < 0.2
+    assert 0.8 < first.max() <= 1
     assert (second == 0).all()
 
 
@@ -89,7 +90,8 @@ def test_no_ratio_is_higher_than_can_be():
     free = Ratio(penalty=0.0, learning_rate=1e-2)
     found = free.learn(top, base, Seeds(0)("ratio"), descend(300)).numpy()
     assert found.max() <= math.log(10) + 1e-6
-    assert found[:20].min() > 1.5 > 0 > -1.5 > found[20:].max()
+    assert found[:20].min() > 1.5
+    assert found[20:].max() < -1.5
 
 
 def test_the_penalty_keeps_slopes_near_one():
@@ -98,7 +100,14 @@ def test_the_penalty_keeps_slopes_near_one():
     base = np.concatenate([top, rest])
 
     def steepness(penalty):
-        settings = Ratio(penalty=penalty, learning_rate=3e-3, guard=1e-6, allowed=(1.0, 1.0))
+        settings = Ratio(
+            penalty=penalty,
+            learning_rate=1e-2,
+            guard=1e-6,
+            allowed=(1.0, 1.0),
+            hidden=(30,),
+            batch_size=64,
+        )
         found = settings.learn(top, base, Seeds(0)("ratio"), descend(500)).numpy()
         return np.ptp(found) / np.ptp(base / base.std())
 

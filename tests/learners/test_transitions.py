@@ -88,7 +88,7 @@ def smoothed(target, lengths=(6, 6)):
 def test_purified_states_are_refused_and_purified_actions_are_not(tmp_path):
     save(smoothed("joint"), tmp_path / "joint.npz")
     for moved in (smoothed("joint"), numbered([3]) + smoothed("joint")[2:5]):
-        with pytest.raises(EluteError, match="states were purified.*\n.*--target action"):
+        with pytest.raises(EluteError, match=r"states were purified.*\n.*--target action"):
             Transitions.of(DemoSet(numbered([3]), moved))
     with pytest.raises(EluteError, match="states were purified"):
         Transitions.within(load(tmp_path / "joint.npz"))
