@@ -35,7 +35,7 @@ class Values:
     penalty: float = 10.0
     """On slopes of nu, per deviation of a column.
 
-    A few episodes that were cut are no closed flow: each must carry the mass that starts in it, good
+    A few episodes that were cut are no closed flow: each must carry what starts in it, good
     or bad, and at its last state it has nowhere to go. A free nu bends the weights until they do. A
     flat nu is exact at alpha 0 with exact ratios, so little is lost by asking for it.
     """

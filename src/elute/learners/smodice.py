@@ -24,7 +24,7 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
   bonus for entropy could not move its mean, and there is none; the mean is clipped, not squashed;
   no absorbing coordinate.
 - All networks take as many updates; the released discriminator takes 1000 passes.
-- Default: as for DemoDICE; V costs by its slope, not by its weights' size.
+- Default: as for DemoDICE; V costs by its slope, not by its weights' size; divergence "kl".
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,8 @@ def density(residuals: Array, divergence: Divergence) -> Array:
 class SMODICE:
     """How to weigh by the states that the expert would visit, and clone."""
 
-    divergence: Divergence = "chi2"
+    divergence: Divergence = "kl"
+    """The released "chi2" gives most rows no weight at all when there are few."""
     updates: int = 3000
     """Of each network."""
     batch_size: int = 256
@@ -86,6 +87,7 @@ class SMODICE:
     def paper(cls) -> Self:
         """As released: a million updates of V and of the policy."""
         return cls(
+            divergence="chi2",
             updates=1_000_000,
             batch_size=512,
             learning_rate=3e-4,
