@@ -12,7 +12,9 @@ from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.learners.demodice import DemoDICE
 from elute.learners.descent import Descent, DivergenceError
+from elute.learners.dice import Values
 from elute.learners.isw_bc import ISWBC
+from elute.learners.ratio import Ratio
 from elute.learners.smodice import SMODICE
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
@@ -20,15 +22,16 @@ from elute.types import DemoSet
 from learners.point_mass import both, cost, demonstrations, expert
 
 SMALL = Design(bounds=(-1.0, 1.0))
+RATIO, VALUES = Ratio(hidden=(20,), batch_size=64), Values(hidden=(20,), batch_size=64)
 LEARNERS = {
     "bc": BC(updates=600, actor=SMALL),
     "bc-opt": BC(on="optimal", updates=600, actor=SMALL),
     "bc-nll": BC(loss="nll", updates=600, actor=SMALL),
-    "isw-bc": ISWBC(updates=600, actor=SMALL),
-    "demodice": DemoDICE(updates=600, actor=SMALL),
-    "smodice": SMODICE(updates=600, actor=SMALL),
+    "isw-bc": ISWBC(updates=600, actor=SMALL, ratio=RATIO),
+    "demodice": DemoDICE(updates=600, actor=SMALL, ratio=RATIO, values=VALUES),
+    "smodice": SMODICE(updates=600, actor=SMALL, ratio=RATIO, values=VALUES),
 }
-"""With few updates; all else as a user gets it."""
+"""With few updates, and small networks beside the actor; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]
 every = pytest.mark.parametrize("name", LEARNERS)
 
