@@ -86,12 +86,24 @@ class Run:
     preset: str
     purifier: PurifierOptions | None
     settings: Mapping[str, Any]
+    max_step: int = 0
+    """How far up the purifier is trained at least, so that steps of a sweep share one."""
 
     @property
     def name(self) -> str:
         """For people."""
         step = "" if self.purifier is None else f"@{self.purifier.reverse_step}"
         return f"{self.task} {self.demos} {self.regime} {self.method}{step} seed {self.seed}"
+
+    @property
+    def auto(self) -> bool:
+        """Whether the reverse step is chosen."""
+        options = self.purifier
+        return options is not None and (options.method, options.preset, options.reverse_step) == (
+            "diffusion",
+            "default",
+            "auto",
+        )
 
     def learner(self) -> Learner:
         """As the method's name and the settings say."""
@@ -179,6 +191,7 @@ def split_method(name: str) -> tuple[str | None, str]:
 def runs(experiment: Experiment) -> list[Run]:
     """All of them, seed after seed, so that a stopped grid is even."""
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
+    highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     made = []
     for seed, regime, task, demos, method in product(
         seeds, experiment.regimes, experiment.tasks, experiment.demos, experiment.methods
@@ -194,7 +207,9 @@ def runs(experiment: Experiment) -> list[Run]:
             purifier=None,
             settings=experiment.settings.get(method, {}),
         )
-        made += [replace(run, purifier=one) for one in _purifiers(experiment, method)]
+        for options in _purifiers(experiment, method):
+            fixed = options is not None and options.reverse_step != "auto"
+            made.append(replace(run, purifier=options, max_step=highest if fixed else 0))
     return made
 
 
