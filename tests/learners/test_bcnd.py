@@ -55,7 +55,7 @@ def exact_rounds(actions, rounds):
 def test_1_round_one_is_cloning_by_likelihood():
     settings = {"updates": 40, "learning_rate": 3e-3}
     bcnd, weights = BCND(rounds=1, **settings).weigh(both(), Seeds(0)("learn"))
-    bc = BC(loss="nll", **settings).fit(both(), Seeds(0)("learn"))
+    bc = BC(loss="nll", hold_out=0.0, **settings).fit(both(), Seeds(0)("learn"))
     np.testing.assert_array_equal(weights, 1.0)
     for mine, theirs in zip(bcnd.layers, bc.layers, strict=True):
         np.testing.assert_array_equal(mine[0], theirs[0])

@@ -177,7 +177,7 @@ class _Cell:
         """D_o and purified D_s, and the reverse step."""
         if self.purifier is None:
             return self.demos, None, {}
-        purifier, timings = self.purifier, {}
+        purifier, timings = self.purifier, Timings()
         if isinstance(purifier, DiffusionPurifier) and self.run.auto:
             step, timings = self.choice(purifier)
             purifier = replace(purifier, reverse_step=step)
