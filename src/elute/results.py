@@ -54,7 +54,7 @@ def append(path: Path, row: Row) -> None:
     line = json.dumps(row, allow_nan=False).encode() + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
+        with path.open("ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # another process may append, too
             _write(file.fileno(), line)
     except OSError as error:

@@ -200,6 +200,78 @@ def train(
 
 
 @app.command()
+def run(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.toml", help="The experiment.", autocompletion=complete_path),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Lines go here; by default results/NAME.jsonl."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the files that the experiment names.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help='Overrule: seeds=1, tasks=["ant"], ...'),
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="local|ray")] = "local",
+    address: Annotated[
+        str, typer.Option(help="Of a Ray cluster that runs; by default one is made here.")
+    ] = "",
+    jobs: Workers = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run, and for how long.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a grid of experiments; what is done already is not done again."""
+    from elute.cli import run as job
+
+    raise typer.Exit(
+        job.run(file, output, data, settings or [], engine, address, cores(jobs), dry_run, as_json)
+    )
+
+
+@app.command()
+def report(
+    table: Annotated[
+        str, typer.Option(metavar="1|noise|filters|mixed|reverse-step", help="Print a table.")
+    ] = "",
+    figure: Annotated[str, typer.Option(metavar="reverse-step", help="Draw a figure.")] = "",
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(help="Results: files, or folders of them.", autocompletion=complete_path),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where a figure goes.")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="text|markdown|latex")] = "text",
+    as_json: Json = False,
+) -> None:
+    """Tables and figures from lines of results, the paper's numbers beside."""
+    from elute.cli import report as job
+
+    job.run(results or [Path("results")], table, figure, output, format, as_json)
+
+
+@app.command()
+def verify(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A file of results.")],
+    line: Annotated[int, typer.Option(min=1, help="Which line.")] = 1,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the files that the experiment named.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run one line of results again, from nothing, and compare."""
+    from elute.cli import verify as job
+
+    raise typer.Exit(job.run(results, line, data, as_json))
+
+
+@app.command()
 def evaluate(
     policy: Policies,
     task: Annotated[str, typer.Option(help="Where to play: hopper, gym:Pendulum-v1, ...")],

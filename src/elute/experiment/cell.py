@@ -104,22 +104,18 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
     report("evaluating", 0, 1)
     score = evaluate(policy, find_task(run.task), episodes=run.episodes, seed=1000 + run.seed)
     timings = timings | {"evaluate": perf_counter() - evaluating}
-    purifier = cell.purifier
     return {
         "digest": run_digest(run, place),
         "method": run.method,
         "task": run.task,
         "demos": run.demos,
         "regime": run.regime,
-        "preset": run.preset,
-        "purifier_preset": None if run.purifier is None else run.purifier.preset,
-        "target": getattr(purifier, "target", None),
+        "target": getattr(cell.purifier, "target", None),
         "reverse_step": step,
         "auto": run.auto,
-        "max_step": run.max_step,
-        "settings": dict(run.settings),
         "seed": run.seed,
-        "real": place.data is not None,
+        "run": run.to_json(),
+        "data": None if place.data is None else _json(place.data),
         "metrics": metrics(score),
         "timings": {name: round(seconds, 2) for name, seconds in timings.items()},
         "spent": round(perf_counter() - began, 2),

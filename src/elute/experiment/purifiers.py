@@ -36,6 +36,11 @@ class PurifierOptions:
     bounds: str = ""
     """What to clip to; empty: what file, task or data say."""
 
+    def to_json(self) -> dict[str, str]:
+        """What says which purifier it is."""
+        names = ("method", "reverse_step", "target", "preset")
+        return {name: getattr(self, name) for name in names}
+
 
 def check_purifier(options: PurifierOptions) -> None:
     """Refuse options that do not go together.

@@ -13,7 +13,7 @@ Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
@@ -104,6 +104,18 @@ class Run:
             "default",
             "auto",
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for a line of results."""
+        return asdict(replace(self, purifier=None)) | {
+            "purifier": None if self.purifier is None else self.purifier.to_json()
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Run":
+        """What `to_json` wrote."""
+        options = given["purifier"]
+        return cls(**{**given, "purifier": None if options is None else PurifierOptions(**options)})
 
     def learner(self) -> Learner:
         """As the method's name and the settings say."""

@@ -1,0 +1,110 @@
+"""`elute report`: tables, figures and the page, rebuilt from lines of results."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from elute import results
+from elute.cli.show import out, print_json, say
+from elute.errors import EluteError
+from elute.report import curves as curves_module
+from elute.report import tables
+from elute.report.before_after import check_figure
+from elute.report.paper import REMARKS
+
+FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
+
+
+def run(
+    places: list[Path], table: str, figure: str, output: Path | None, format: str, as_json: bool
+) -> None:
+    """Print a table, or draw a figure."""
+    if bool(table) == bool(figure):
+        raise EluteError("expected one of --table, --figure and --html")
+    rows = read_rows(places)
+    if table:
+        _table(rows, table, format, as_json)
+    else:
+        _figure(rows, figure, output, as_json)
+
+
+def read_rows(places: list[Path]) -> list[dict[str, Any]]:
+    """Lines of all results files in these places; a line of the same digest counts once."""
+    files = [
+        f
+        for place in places
+        for f in (sorted(place.glob("*.jsonl")) if place.is_dir() else [place])
+    ]
+    if not files:
+        raise EluteError(
+            f"no results in {', '.join(map(str, places))}", hint="elute run FILE.toml makes them"
+        )
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        if not file.exists():
+            raise EluteError(f"{file}: no such file")
+        read = results.read(file)
+        for line in read.torn:
+            say(f"{file}: line {line} is torn and left out")
+        found |= {str(row["digest"]): row for row in read.rows if "metrics" in row}
+    return list(found.values())
+
+
+def _known(name: str, names: list[str], what: str) -> None:
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+        raise EluteError(f"no {what} {name!r}", hint=hint)
+
+
+def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
+    _known(name, list(tables.DEMOS), "table")
+    _known(format, ["text", *FORMATS], "format")
+    made = tables.cells(rows, name)
+    if as_json:
+        print_json(tables.as_json(made))
+        return
+    if not made:
+        raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
+    for grid in tables.grids(made):
+        if format == "text":
+            _show(grid)
+        else:
+            out.print(FORMATS[format](grid), markup=False, soft_wrap=True)
+    remark = REMARKS.get(name)
+    if remark and format == "text":
+        out.print(f"The paper: {remark}", markup=False)
+
+
+def _show(grid: tables.Grid) -> None:
+    shown = Table(*grid.columns, title=grid.title, title_justify="left", box=None, padding=(0, 1))
+    for row, bold in zip(grid.rows, grid.bold, strict=True):
+        shown.add_row(
+            *(
+                f"[bold]{_plain(t)}[/bold]" if b else _plain(t)
+                for t, b in zip(row, bold, strict=True)
+            )
+        )
+    out.print(shown)
+    for note in grid.notes:
+        out.print(note, markup=False)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
+    _known(name, ["reverse-step"], "figure")
+    found = curves_module.reverse_step_curves(rows)
+    if as_json:
+        print_json(curves_module.as_json(found))
+        return
+    if not found:
+        raise EluteError(f"no lines for figure {name}", hint="elute run runs what it needs")
+    path = path or Path(f"{name}.png")
+    check_figure(path, [])
+    curves_module.draw_reverse_step(found, path)
+    say(f"wrote {path}")

@@ -1,0 +1,55 @@
+"""`elute verify`: one line of results, run again from nothing, and compared."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from elute import results
+from elute.cli.show import out, print_json, progress, say
+from elute.errors import EluteError
+from elute.experiment.cell import Place, run_cell, run_digest
+from elute.experiment.spec import Data, Run
+
+
+def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
+    """Compare; 1 if a number differs."""
+    if not path.exists():
+        raise EluteError(f"{path}: no such file")
+    rows = results.read(path).rows
+    if line > len(rows):
+        raise EluteError(f"{path}: line {line} asked for; there are {len(rows)}")
+    row = rows[line - 1]
+    if row["data"] is not None and folder is None:
+        raise EluteError("the line is of files", hint="say where they are: --data FOLDER")
+    one = Run.from_json(row["run"])
+    say(f"running {one.name} again")
+    with tempfile.TemporaryDirectory() as cache, progress("running") as update:
+        place = Place(
+            cache=Path(cache),
+            data=None if row["data"] is None else Data(**row["data"]),
+            folder=folder,
+        )
+        if run_digest(one, place) != row["digest"]:
+            say("warning: data, defaults or version of the numbers are not those of the line")
+        again = run_cell(one, place, lambda what, done, total: update(done, total))
+    return _compare(row, again, as_json)
+
+
+def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
+    old, new = row["metrics"]["returns"], again["metrics"]["returns"]
+    same = old == new
+    largest = max((abs(a - b) for a, b in zip(old, new, strict=False)), default=0.0)
+    other = {
+        name: [row["versions"].get(name), now]
+        for name, now in again["versions"].items()
+        if row["versions"].get(name) != now
+    }
+    if as_json:
+        means = {"was": row["metrics"]["mean"], "is": again["metrics"]["mean"]}
+        print_json({"same": same, "largest_difference": largest, "versions": other, **means})
+    else:
+        told = "the same, bit for bit" if same else f"they differ by up to {largest:.6g}"
+        out.print(f"returns of {len(new)} episodes: {told}", markup=False)
+        for name, (was, now) in other.items():
+            out.print(f"{name} was {was}, is {now}", markup=False)
+    return 0 if same else 1

@@ -1,0 +1,64 @@
+"""What a grid will cost: seconds of its stages, from lines that were measured.
+
+A run costs what runs like it took: the same method in the same task, else the same method, else
+what it took where this was written. Stages that runs share are counted once.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from elute.experiment.spec import Run, split_method
+
+GUESS = {
+    "choose": 30.0,
+    "fit": 12.0,
+    "purify": 2.0,
+    "train": 15.0,
+    "evaluate": 6.0,
+}
+"""Seconds on one core of a machine of 2026, where nothing was measured."""
+SHARED = ("choose", "fit", "purify")
+"""Stages that do not depend on the learner."""
+
+
+def estimate(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds on one core, with everything that can be shared done once."""
+    known, total, paid = _Known(rows), 0.0, set()
+    for run in runs:
+        for stage, seconds in known.seconds(run).items():
+            key = (stage, *_shared(run, stage))
+            if stage not in SHARED or key not in paid:
+                paid.add(key)
+                total += seconds
+    return total
+
+
+def _shared(run: Run, stage: str) -> tuple[object, ...]:
+    step = run.purifier.reverse_step if run.purifier is not None and stage == "purify" else ""
+    purifier, _ = split_method(run.method)
+    return run.task, run.demos, run.regime, run.seed, purifier, step
+
+
+class _Known:
+    """Median seconds of each stage, by method and task, and by method."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        measured: dict[tuple[str, ...], list[float]] = {}
+        for row in rows:
+            for stage, seconds in row.get("timings", {}).items():
+                for key in ((row["method"], row["task"], stage), (row["method"], stage), (stage,)):
+                    measured.setdefault(key, []).append(float(seconds))
+        self.median = {key: median(values) for key, values in measured.items()}
+
+    def seconds(self, run: Run) -> dict[str, float]:
+        stages = ["train", "evaluate"]
+        if run.purifier is not None:
+            stages += ["fit", "purify", *(["choose"] if run.auto else [])]
+        return {stage: self._one(run, stage) for stage in stages}
+
+    def _one(self, run: Run, stage: str) -> float:
+        for key in ((run.method, run.task, stage), (run.method, stage), (stage,)):
+            if key in self.median:
+                return self.median[key]
+        return GUESS[stage]
