@@ -5,7 +5,8 @@ import pytest
 
 from elute.diffusion.schedule import Schedule, Time
 from elute.errors import EluteError
-from elute.theory.inflection import bend, inflection, noise_bound
+from elute.theory.bounds import noise_bound
+from elute.theory.inflection import bend, inflection
 
 LINEAR = Schedule.linear()
 FINE = Schedule.linear(n_steps=20_000, first=1e-4 / 20, last=0.02 / 20)

@@ -39,7 +39,8 @@ from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress, check_finite, purifiable
 from elute.rng import Seeds
-from elute.theory.inflection import inflection, noise_bound
+from elute.theory.bounds import noise_bound
+from elute.theory.inflection import inflection
 from elute.types import Demonstrations, DemoSet, DemoSource, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
