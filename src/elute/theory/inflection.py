@@ -23,21 +23,20 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from elute.diffusion.schedule import Floats, Schedule, Step, Time
-from elute.theory.zeta import REAL, Form, LinearBeta, is_printed
+from elute.theory.zeta import REAL, Form, LinearBeta, floats, is_printed
 
 GRID = np.linspace(1e-3, 1.0, 1000)
 """Times between which a root is looked for."""
 
 
-def bend(schedule: Schedule) -> Floats:
-    """G at each step of any schedule; minus infinity at step 0."""
+def bend(schedule: Schedule, *, form: Form = "corrected") -> Floats:
+    """G at each step of any schedule, or the printed side of Eq. 11; minus infinity at step 0."""
     times = np.arange(schedule.n_steps + 1) / schedule.n_steps
     zeta = np.array([schedule.zeta(Time(t)) for t in times])
     speed = 0.5 * np.array([schedule.beta_at(Time(t)) for t in times])
     acceleration = np.gradient(speed, times)
     y = np.exp(2 * zeta[1:])
-    rest = speed[1:] ** 2 / acceleration[1:] * (y - 2)
-    return np.concatenate([[-np.inf], y * (y - 1) ** -1.5 * (y - 1 + rest)])
+    return np.concatenate([[-np.inf], _side(y, speed[1:] ** 2 / acceleration[1:], form)])
 
 
 def inflection(schedule: Schedule, ratio: Floats) -> Step:
@@ -51,10 +50,7 @@ def inflection_ratio(t: ArrayLike, beta: LinearBeta = REAL, *, form: Form = "cor
 
     Printed (Eq. 11): (y - 1)^(-1/2) - (zeta'^2 / zeta'') (y - 1)^(-3/2).
     """
-    y, drive = _terms(t, beta)
-    if is_printed(form):
-        return (y - 1) ** -0.5 - drive * (y - 1) ** -1.5
-    return y * (y - 1) ** -1.5 * (y - 1 + drive * (y - 2))
+    return _side(*_terms(t, beta), form)
 
 
 def printed_slope_ratio(t: ArrayLike, beta: LinearBeta = REAL) -> Floats:
@@ -85,6 +81,12 @@ def inflection_times(ratio: float, beta: LinearBeta = REAL, *, form: Form = "cor
     turns = np.flatnonzero(signs[1:] * signs[:-1] < 0)
     found = [brentq(missing, GRID[i], GRID[i + 1], xtol=1e-14) for i in turns]
     return np.sort(np.concatenate([found, GRID[signs == 0]]))
+
+
+def _side(y: Floats, drive: Floats, form: Form) -> Floats:
+    if is_printed(form):
+        return floats((y - 1) ** -0.5 - drive * (y - 1) ** -1.5)
+    return floats(y * (y - 1) ** -1.5 * (y - 1 + drive * (y - 2)))
 
 
 def _terms(t: ArrayLike, beta: LinearBeta) -> tuple[Floats, Floats]:
