@@ -89,7 +89,7 @@ def choose_reverse_step(
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
-        strays = np.maximum(_surprise(trained, supplementary) - _surprise(trained, held), 0.0)
+        strays = np.maximum(surprise(trained, supplementary) - surprise(trained, held), 0.0)
         strays = np.where(free, strays, 0.0)
         variance += strays / FOLDS
         repeated = _repeated(held)
@@ -142,7 +142,7 @@ def _trained(
         yield held, trained, supplementary
 
 
-def _surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
+def surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
     """Mean squared difference, per column, of the actions to what their states alone suggest."""
     blind = replace(trained, purifier=replace(trained.purifier, target="inpaint"))
     mean = trained.normaliser.mean[trained.n_observations :]
