@@ -12,6 +12,7 @@ from elute.errors import EluteError
 from elute.report.theory import DataFigures, check_folder, draw_data, draw_theory
 from elute.theory.claims.claim import Checked, Verdict
 from elute.theory.claims.ledger import ledger
+from elute.theory.data import STEPS
 
 if TYPE_CHECKING:
     from elute.cli.theory_data import Study
@@ -22,7 +23,6 @@ STYLE: dict[Verdict, str] = {
     "fails": "bold red",
     "vacuous": "bold magenta",
 }
-SHOWN_STEPS = (1, 3, 5, 10, 30, 60, 100, 150, 200, 300, 500, 1000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ def _check(options: TheoryOptions) -> bool:
 
 def facts(study: "Study") -> dict[str, Any]:
     """What the theorems say about the data, as JSON has it."""
-    steps = [step for step in SHOWN_STEPS if step < len(study.bounds.upper)]
+    steps = [step for step in STEPS if step < len(study.bounds.upper)]
     bounds, forward, alpha_bar = study.bounds, study.forward, study.schedule.alpha_bar
     directions = study.model.contractions(alpha_bar)
     survives = study.model.survives(alpha_bar) if study.delta > 0 else None
@@ -124,7 +124,7 @@ def facts(study: "Study") -> dict[str, Any]:
                 "widest": _number(directions[i, -1]),
                 "delta": None if survives is None else _number(survives[i]),
             }
-            for i in SHOWN_STEPS
+            for i in steps
         ],
         "kl": [
             {
@@ -173,41 +173,52 @@ def _show_claims(checked: list[Checked]) -> None:
 def _show_study(found: dict[str, Any]) -> None:
     """The data, on the terminal."""
     delta = found["delta"]
-    out.print(
-        f"\n{found['supplementary']}, purified by what {found['optimal']} shows", style="bold"
-    )
-    about = Table(show_header=False, box=None, padding=(0, 2))
-    about.add_row("rows", f"{found['rows']}, with {found['optimal_rows']} optimal ones")
-    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns are purified")
     how = (
         "known: the data holds its clean actions"
         if delta["known"]
         else "estimated: how far D_s strays from what its states suggest"
     )
-    about.add_row("||delta||", f"{delta['norm']:.4g} in units of the purifier ({how})")
+    title = f"\n{found['supplementary']}, purified by what {found['optimal']} shows"
+    out.print(title, style="bold", markup=False)
+    about = Table(show_header=False, box=None, padding=(0, 2))
+    about.add_row("rows", f"{found['rows']}, with {found['optimal_rows']} optimal ones")
+    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns are purified")
+    about.add_row("||delta||", f"{delta['norm']:.4g} in units of the purifier; {how}")
     out.print(about, markup=False)
-    table = Table(
-        "step", "KL", "of delta left", "cannot be nearer", "Lambda per step", "corrected",
-        "printed", "lambda printed", *(["measured"] if found["distance"] else []),
-        box=None, padding=(0, 1),
-    )  # fmt: skip
+    out.print()
+    out.print(_steps_table(found))
+    out.print("\nwhich reverse step?", style="bold")
+    named = Table(show_header=False, box=None, padding=(0, 2))
+    for name, step in found["reverse_step"].items():
+        named.add_row("none" if step is None else str(step), NAMES[name])
+    out.print(named, markup=False)
+
+
+def _steps_table(found: dict[str, Any]) -> Table:
     measured = {row["step"]: row["one_draw"] for row in found["distance"] or ()}
     divergence = {row["step"]: row["sample"] for row in found["kl"]}
     left = {row["step"]: row["delta"] for row in found["contraction"]}
+    table = Table(
+        "step", "KL", "delta\nleft", "no\nnearer", "Lambda\nper step", "Lambda\ncorrected",
+        "Lambda\nprinted", "lambda\nprinted", *(["measured"] if measured else []),
+        box=None, padding=(0, 1),
+    )  # fmt: skip
     for row in found["bounds"]:
         values = (
-            divergence.get(row["step"]), left.get(row["step"]), max(0.0, row["lower_per_step"]),
+            divergence[row["step"]], left[row["step"]], max(0.0, row["lower_per_step"]),
             row["upper_per_step"], row["upper_corrected"], row["upper_printed"],
             row["lower_printed"], *([measured.get(row["step"])] if measured else []),
         )  # fmt: skip
-        table.add_row(str(row["step"]), *("-" if v is None else f"{v:.3g}" for v in values))
-    out.print()
-    out.print(table)
-    steps = Table(show_header=False, box=None, padding=(0, 2))
-    for name, step in found["reverse_step"].items():
-        steps.add_row(NAMES[name], "none" if step is None else str(step))
-    out.print("\nwhich reverse step?", style="bold")
-    out.print(steps, markup=False)
+        table.add_row(str(row["step"]), *map(_short, values))
+    return table
+
+
+def _short(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if abs(value) >= 99.95:
+        return f"{value:.0f}" if abs(value) < 1e5 else f"{value:.0e}".replace("e+0", "e")
+    return f"{value:.3g}" if abs(value) >= 1e-3 else "0"
 
 
 NAMES = {

@@ -25,6 +25,7 @@ from elute.theory.claims.claim import Checked
 from elute.theory.claims.data import Distances, distance_claims, forward_claims
 from elute.theory.data import (
     FAILURE_PROB,
+    STEPS,
     DataBounds,
     Forward,
     ScoreBounds,
@@ -87,7 +88,7 @@ def study_data(options: "TheoryOptions") -> Study:
     delta = float(np.sqrt(np.trace(model.noise)))
     bounds, bends = data_bounds(schedule, scores, delta), inflections(schedule, scores)
     sets = columns.used(demos.optimal), columns.used(demos.supplementary)
-    diffused = forward(*sets, schedule, spread_steps(schedule.n_steps, KL_STEPS), seeds("theory"))
+    diffused = forward(*sets, schedule, _kl_steps(schedule), seeds("theory"))
     steps: dict[str, int | None] = {
         ("auto" if options.model is None else "model"): chosen,
         "theorem_4_printed": bends.printed,
@@ -135,6 +136,12 @@ def _about(options: "TheoryOptions", demos: DemoSet, trained: DiffusionTransform
 def _by_column(noise: Floats, demos: DemoSet) -> dict[str, float]:
     names = (column.name for column in demos.optimal.action_columns)
     return dict(zip(names, noise.tolist(), strict=True))
+
+
+def _kl_steps(schedule: Schedule) -> tuple[int, ...]:
+    """Enough for an integral, and those that are reported."""
+    reported = {step for step in STEPS if step <= schedule.n_steps}
+    return tuple(sorted(reported | set(spread_steps(schedule.n_steps, KL_STEPS))))
 
 
 def _scores(trained: DiffusionTransform, rows: Demonstrations, seeds: Seeds) -> ScoreBounds:
@@ -281,7 +288,7 @@ def _measure(
     steps = tuple(step for step in DISTANCE_STEPS if step <= trained.max_step)
     every_step = replace(trained, purifier=replace(trained.purifier, descents=0, draws=1))
     delta = columns.distance(rows, clean)
-    found = []
+    found: list[Distances] = []
     with progress("measuring distances") as update:
         for way in (every_step, trained):
             apart = []

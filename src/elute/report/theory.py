@@ -227,6 +227,7 @@ def _kl(path: Path, shown: DataFigures) -> None:
         right.plot(between, fallen, color=CORRECTED, label="KL falls by")
         right.plot(between, by_fisher, "o", ms=3.5, color=PRINTED, label="Fisher divergence says")
         right.set_yscale("log")
+        right.set_ylim(bottom=1e-3)
         _described(right, "its fall from step to step", "step i", "nats")
         for axis in (left, right):
             axis.set_xscale("log")
@@ -251,7 +252,7 @@ def _data_bounds(path: Path, shown: DataFigures) -> None:
         left.set_yscale("log")
         left.set_ylim(bottom=0.1)
         right.set_ylim(0, 3 * bounds.path_lower[0])
-        _described(left, "all", "step i", "||x_o - x_hat||")
+        _described(left, "bounds at the root mean square of ||delta||", "step i", "||x_o - x_hat||")
         _described(right, "near the data", "step i", "", legend=False)
 
 

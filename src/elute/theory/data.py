@@ -34,6 +34,8 @@ from elute.theory.inflection import bend
 ScoresAt = Callable[[int], Floats]
 """Gradient of log rho_i at rows diffused to step i."""
 FAILURE_PROB = 0.05
+STEPS = (1, 3, 5, 10, 30, 60, 100, 150, 200, 300, 500, 1000)
+"""Of which is reported."""
 SCORE_STEPS = 100
 """At which the score is asked for."""
 MIXTURE_ROWS = 1000
