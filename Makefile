@@ -28,11 +28,12 @@ format: $(VENV)/dev
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/bench
+bench: $(VENV)/bench .venv-imitation/ready
 	$(BIN)/python -m benchmarks.formats
 	$(BIN)/python -m benchmarks.purify
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rollout
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trpo
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.bc
 
 test-peers: .venv-robomimic/ready $(VENV)/bench
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
@@ -64,5 +65,12 @@ $(VENV)/docs: $(VENV)/core
 	.venv-robomimic/bin/python -m pip install --quiet --no-deps robomimic==0.3.0
 	touch $@
 
+# imitation freezes Gymnasium and Stable-Baselines3 in the past; what its BC and GAIL do not use stays out.
+.venv-imitation/ready: Makefile
+	$(PYTHON) -m venv .venv-imitation
+	.venv-imitation/bin/python -m pip install --quiet torch==2.13.0 "numpy<2" "pandas<3" "matplotlib<3.11" scikit-learn mujoco==2.3.7 imageio rich tqdm cloudpickle
+	.venv-imitation/bin/python -m pip install --quiet --no-deps imitation==1.0.1 stable-baselines3==2.2.1 sb3-contrib==2.2.1 gymnasium==0.29.1 farama-notifications seals==0.2.1
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-robomimic site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-robomimic .venv-imitation site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,6 +25,7 @@ from elute.demos.audit.repair import realign
 from elute.demos.files import load
 from elute.envs.task import find_task
 from elute.evaluation import evaluate
+from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.select import CANDIDATES, choose_reverse_step
@@ -55,7 +56,7 @@ def cell_demos(cell: str) -> DemoSet:
 
 def returns(demos: Demonstrations, seeds: Seeds) -> float:
     """Mean return of a policy cloned from these."""
-    policy = BC(bounds=(-1.0, 1.0)).fit(demos, seeds("bc"))
+    policy = BC(actor=Design(bounds=(-1.0, 1.0))).clone(demos, seeds("bc"))
     return evaluate(policy, TASK, episodes=EPISODES, seed=1000 + seeds.root).mean
 
 

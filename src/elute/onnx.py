@@ -72,9 +72,10 @@ def _graph(policy: GaussianPolicy) -> tuple[list[Any], list[Any]]:
     for i, (weights, bias) in enumerate(policy.layers):
         x = node("MatMul", x, constant(f"weights_{i}", weights))
         x = node("Add", x, constant(f"bias_{i}", bias))
-        if i < len(policy.layers) - 1 or policy.squashed:
-            x = node("Tanh", x)
+        if i < len(policy.layers) - 1:
+            x = node({"tanh": "Tanh", "relu": "Relu"}[policy.activation], x)
     if policy.squashed:
+        x = node("Tanh", x)
         x = node("Mul", x, constant("half", (policy.high - policy.low) / 2))
         x = node("Add", x, constant("middle", (policy.high + policy.low) / 2))
     x = node("Max", x, constant("low", policy.low))

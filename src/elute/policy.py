@@ -2,27 +2,30 @@
 
     mu(s) = f((s - mean) / scale),   a ~ N(mu(s), exp(log_std)^2)
 
-f has tanh hidden layers and a linear end; a squashed policy bends it into the bounds by a last
-tanh, any other is clipped to them. Stored as safetensors with a JSON header.
+f has tanh or relu hidden layers and a linear end; a squashed policy bends it into the bounds by a
+last tanh, any other is clipped to them. Stored as safetensors with a JSON header.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from elute.demos.output import output
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.safetensors_file import metadata, read_safetensors
 
 KIND = "elute policy"
 VERSION = 1
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+}
 Layer = tuple[Array, Array]
 """Weights, (in, out), and bias."""
 
@@ -40,6 +43,8 @@ class GaussianPolicy:
     """Lowest action; infinite where there is no bound."""
     high: Array
     squashed: bool = False
+    activation: str = "tanh"
+    """Of hidden layers: tanh or relu."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Where it comes from: task, method, seed, steps, ..."""
 
@@ -53,6 +58,7 @@ class GaussianPolicy:
         )
         per_action = (self.log_std, self.low, self.high)
         fits = fits and self.scale.shape == self.mean.shape
+        fits = fits and self.activation in ACTIVATIONS
         if not fits or any(a.shape != (widths[-1],) for a in per_action):
             raise EluteError(f"layers of widths {widths} do not fit each other or their bounds")
 
@@ -80,8 +86,9 @@ class GaussianPolicy:
     def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
         """Actions, (n, A), for observations, (n, S); without a stream the mean action."""
         x = ((observations - self.mean) / self.scale).astype(np.float32)
+        bend = ACTIVATIONS[self.activation]
         for weights, bias in self.layers[:-1]:
-            x = np.tanh(x @ weights + bias)
+            x = bend(x @ weights + bias)
         weights, bias = self.layers[-1]
         actions = (x @ weights + bias).astype(np.float64)
         if self.squashed:
@@ -123,11 +130,12 @@ def save_policy(policy: GaussianPolicy, path: Path) -> None:
         "kind": KIND,
         "version": VERSION,
         "squashed": policy.squashed,
+        "activation": policy.activation,
         "about": dict(policy.about),
     }
     stored = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-        metadata={"elute": json.dumps(header)},
+        metadata=metadata(header),
     )
     with output(path) as temporary:
         temporary.write_bytes(stored)
@@ -140,26 +148,23 @@ def load_policy(path: Path) -> GaussianPolicy:
         EluteError: the file is none, of another version, or broken.
     """
     try:
-        with safe_open(path, framework="np") as file:
-            header = json.loads((file.metadata() or {})["elute"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise EluteError(f"{path}: no such file") from error
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        header, arrays = read_safetensors(path, "np")
+    except ValueError as error:
         raise _none(path, str(error)) from error
-    if not isinstance(header, dict) or header.get("kind") != KIND:
+    make = _MAKERS.get(str(header.get("kind")))
+    if make is None:
         raise _none(path, "its header is of something else")
     if header.get("version") != VERSION:
         raise EluteError(
             f"{path}: a policy of version {header.get('version')}; this is version {VERSION}"
         )
     try:
-        return _policy(header, arrays)
+        return make(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, EluteError) as error:
         raise _none(path, f"header and weights do not fit: {error}") from error
 
 
-def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
+def _gaussian(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
     n_layers = sum(name.endswith(".weights") for name in arrays)
     if not n_layers or not all(np.isfinite(a).all() for n, a in arrays.items() if "layers" in n):
         raise ValueError("no layers, or weights that are not finite")
@@ -169,8 +174,15 @@ def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianP
         ),
         **{name: arrays[name] for name in ("log_std", "mean", "scale", "low", "high")},
         squashed=bool(header["squashed"]),
+        activation=header.get("activation", "tanh"),  # the shipped experts do not say
         about=dict(header["about"]),
     )
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Array]], GaussianPolicy]] = {
+    KIND: _gaussian,
+}
+"""By the kind that the header names."""
 
 
 def _none(path: Path, reason: str) -> EluteError:

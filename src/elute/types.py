@@ -9,7 +9,7 @@ rule: a piece that does not reach the end of its episode ends as truncated.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
@@ -105,6 +105,10 @@ class Demonstrations:
             raise EluteError(
                 f"{self._source()}: {len(given)} {kind} columns named, {size} in the data"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _made, (given | {"extras": dict(self.extras)},)
 
     def __len__(self) -> int:
         return self.episodes.n_rows
@@ -278,20 +282,66 @@ class Demonstrations:
         return np.add.reduceat(self.rewards.astype(np.float64), self.episodes.starts)
 
 
-@dataclass(frozen=True, eq=False)
+def _made(given: dict[str, Any]) -> Demonstrations:
+    """In another process: checked and read-only as here."""
+    return Demonstrations(**given)
+
+
 class DemoSet:
-    """The paper's two sets, by name so that they cannot be swapped: D_o and D_s."""
+    """The paper's two sets, by name so that they cannot be swapped: D_o and D_s.
 
-    optimal: Demonstrations
-    supplementary: Demonstrations
+    Either may be missing; whoever asks for it is then told so.
+    """
 
-    def __post_init__(self) -> None:
-        _check_same_shape(self.optimal, self.supplementary)
+    def __init__(
+        self,
+        optimal: Demonstrations | None = None,
+        supplementary: Demonstrations | None = None,
+    ) -> None:
+        self._optimal, self._supplementary = optimal, supplementary
+        if optimal is not None and supplementary is not None:
+            _check_same_shape(optimal, supplementary)
+
+    @property
+    def optimal(self) -> Demonstrations:
+        """D_o."""
+        return _given(self._optimal, "optimal")
+
+    @property
+    def supplementary(self) -> Demonstrations:
+        """D_s."""
+        return _given(self._supplementary, "supplementary")
+
+    @property
+    def given(self) -> tuple[Demonstrations, ...]:
+        """Those that are there, D_o first."""
+        return tuple(d for d in (self._optimal, self._supplementary) if d is not None)
 
     @property
     def all(self) -> Demonstrations:
-        """D_o followed by D_s."""
-        return self.optimal + self.supplementary
+        """D_o followed by D_s, or the one that is there."""
+        first, *second = self.given or (_given(None, "optimal or supplementary"),)
+        return first + second[0] if second else first
+
+
+def _given(rows: Demonstrations | None, name: str) -> Demonstrations:
+    if rows is None:
+        raise EluteError(f"no {name} demonstrations; this method learns from them")
+    return rows
+
+
+def check_finite(rows: Demonstrations, what: str = "demonstrations") -> None:
+    """Refuse what nothing can learn from.
+
+    Raises:
+        EluteError: a value is NaN or infinite.
+    """
+    if not np.isfinite(rows.pairs).all():
+        source = rows.provenance.source or what
+        raise EluteError(
+            f"{source}: holds values that are not finite",
+            hint="elute demos audit FILE --fix OUT drops them",
+        )
 
 
 def chunks(source: DemoSource, max_rows: int = 65_536) -> Iterator[tuple[int, Demonstrations]]:

@@ -6,14 +6,10 @@ import sys
 
 import pytest
 
+from commands import elute
 from elute import __version__
 from elute.cli.doctor import problems
 from elute.cli.show import complete_path
-
-
-def elute(*arguments, **options):
-    command = [sys.executable, "-m", "elute", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def test_help_names_every_command():

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from commands import elute, started
 from elute.collect import catalogue
 from elute.collect.shipped import CHECKPOINTS, find_policy, shipped_path
 from elute.demos.files import load, save
@@ -20,12 +19,6 @@ from elute.errors import EluteError
 from elute.noise import ActionNoise
 from elute.policy import load_policy, save_policy
 from elute.types import Demonstrations
-
-
-def elute(*arguments, **environment):
-    command = [sys.executable, "-m", "elute", *map(str, arguments)]
-    env = os.environ | {name: str(value) for name, value in environment.items()}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
@@ -159,12 +152,8 @@ def test_old_ant_data_is_adapted(tmp_path):
 
 
 def test_training_goes_on_after_ctrl_c(tmp_path):
-    arguments = ["expert", "train", "gym:InvertedPendulum-v5", "--to", tmp_path / "run"]
-    call = [sys.executable, "-m", "elute", *map(str, arguments), "--workers", "1"]
-    running = subprocess.Popen(
-        [*call, "--steps", "5000000"], stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )  # fmt: skip
+    call = ["expert", "train", "gym:InvertedPendulum-v5", "--to", tmp_path / "run", "--workers", 1]
+    running = started(*call, "--steps", 5_000_000)
     state, began = tmp_path / "run" / "state.safetensors", time.monotonic()
     while not state.exists() and time.monotonic() - began < 300:
         time.sleep(0.2)
@@ -172,9 +161,7 @@ def test_training_goes_on_after_ctrl_c(tmp_path):
     _, talk = running.communicate(timeout=60)
     assert running.returncode == 130, talk
     steps = json.loads((tmp_path / "run" / "curve.json").read_text())["curve"][-1]["env_steps"]
-    done = subprocess.run(
-        [*call, "--steps", str(steps + 1000)], capture_output=True, text=True, check=False
-    )
+    done = elute(*call, "--steps", steps + 1000)
     assert done.returncode == 0, done.stderr
     assert "going on with the training" in done.stderr
     assert (tmp_path / "run" / "curve.png").stat().st_size > 1000
@@ -254,7 +241,7 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch):
 def test_names_can_be_purified(tmp_path):
     done = elute("purify", "hopper/action-noise/heavy", "--optimal", "hopper/expert", "--rows", 100,
                  "--optimal-rows", 100, "--method", "wiener", "-o", tmp_path / "o.npz",
-                 ELUTE_CACHE=tmp_path)  # fmt: skip
+                 env=os.environ | {"ELUTE_CACHE": str(tmp_path)})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(load(tmp_path / "o.npz")) == 100
 
@@ -265,7 +252,13 @@ def test_a_policy_of_another_task_of_the_same_size_is_said():
 
 
 def test_a_name_can_stand_for_a_file(tmp_path):
-    done = elute("demos", "info", "hopper/salt-pepper/light", "--json", ELUTE_CACHE=tmp_path)
+    done = elute(
+        "demos",
+        "info",
+        "hopper/salt-pepper/light",
+        "--json",
+        env=os.environ | {"ELUTE_CACHE": str(tmp_path)},
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] >= 5000
     assert "made hopper/salt-pepper/light" in done.stderr

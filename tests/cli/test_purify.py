@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -11,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
+from commands import elute, started
 from elute.cli import purify
-from elute.cli.main import main
 from elute.cli.purify import MOST_FINDINGS
 from elute.demos.audit import sample
 from elute.demos.corrupt import corrupt
@@ -24,11 +22,6 @@ from elute.purify.artefact import save_transform
 from elute.purify.diffusion import DiffusionPurifier
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet
-
-
-def elute(*arguments):
-    command = [sys.executable, "-m", "elute", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +117,15 @@ def test_mistakes_are_explained_and_nothing_is_written(files, refused, arguments
 
 
 @pytest.fixture
-def refused(files, monkeypatch, capsys):
-    """What is said when purification is refused; in this process, because starting one is slow."""
+def refused(files, run_here):
+    """What is said when purification is refused."""
 
     def run(noisy, good, *arguments):
         out = files / "never.hdf5"
-        command = ["elute", "purify", noisy, "--optimal", good, "-o", out, *arguments]
-        monkeypatch.setattr(sys, "argv", list(map(str, command)))
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert stop.value.code == 2
+        code, _, said = run_here("purify", noisy, "--optimal", good, "-o", out, *arguments)
+        assert code == 2
         assert not out.exists()
-        return capsys.readouterr().err
+        return said
 
     return run
 
@@ -222,20 +212,6 @@ def test_the_model_is_not_overwritten_by_the_output(files):
     assert "stands for two outputs" in done.stderr
 
 
-@pytest.fixture
-def run_here(monkeypatch, capsys):
-    """The command in this process: exit code and what was said."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["elute", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code or 0, printed.out, printed.err
-
-    return run
-
-
 def test_a_training_survives_what_fails_after_it(files, run_here, monkeypatch):
     out = files / "late.hdf5"
     arguments = ["purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5", "--rows", 50,
@@ -294,12 +270,7 @@ def test_an_interrupted_training_goes_on_where_it_was(files):
                  "--reverse-step", "120"]  # fmt: skip
     whole, out = files / "whole.hdf5", files / "interrupted.hdf5"
     assert elute(*arguments, "-o", whole).returncode == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "elute", *map(str, [*arguments, "-o", out])],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
+    process = started(*arguments, "-o", out)
     checkpoint = files / ".interrupted.hdf5.training"
     while not checkpoint.exists():
         assert process.poll() is None

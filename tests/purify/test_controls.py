@@ -33,7 +33,7 @@ def test_nearest_gives_the_optimal_set_back_to_itself():
 
 def test_relabelling_acts_like_the_policy_cloned_from_the_optimal_set():
     transform = RELABEL.fit(DEMOS, Seeds(3))
-    policy = RELABEL.bc.fit(DEMOS.optimal, Seeds(3)("relabel"))
+    policy = RELABEL.bc.clone(DEMOS.optimal, Seeds(3)("relabel"))
     expected = policy.act(DEMOS.supplementary.observations)
     np.testing.assert_allclose(transform(DEMOS.supplementary).actions, expected, atol=1e-5)
 

@@ -1,5 +1,6 @@
 """Demonstrations: checked at birth, never changed, cut by one rule."""
 
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -343,3 +344,13 @@ def test_every_slice_has_its_rows_and_ends_as_it_should(lengths, data):
     whole = [end in demos.episodes.stops for end in ends]
     assert cut.episodes.terminated.tolist() == whole
     assert cut.episodes.truncated.tolist() == [not w for w in whole]
+
+
+def test_demonstrations_reach_another_process_whole():
+    demos = make().with_extra("clean_actions", np.ones((3, 1)))
+    copy = pickle.loads(pickle.dumps(demos))
+    np.testing.assert_array_equal(copy.pairs, demos.pairs)
+    np.testing.assert_array_equal(copy.extras["clean_actions"], 1.0)
+    assert copy.provenance == demos.provenance
+    with pytest.raises(ValueError, match="read-only"):
+        copy.actions[0] = 1

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,21 @@ import typer
 
 from elute import __version__
 from elute.cli import demos
+from elute.cli.arguments import (
+    File,
+    Json,
+    OptimalRows,
+    Output,
+    Policies,
+    Policy,
+    ReverseStep,
+    Strict,
+    Target,
+    TaskName,
+    To,
+    Workers,
+    cores,
+)
 from elute.cli.show import complete_path
 from elute.errors import EluteError
 
@@ -50,59 +64,21 @@ def tour(
     story.run(folder)
 
 
-@dataclass(frozen=True)
-class PurifyOptions:
-    """What `elute purify` was told."""
-
-    optimal: str
-    optimal_rows: int | None
-    rows: int | None
-    method: str
-    reverse_step: str
-    target: str
-    preset: str
-    model: Path | None
-    save_model: Path | None
-    figure: Path | None
-    clip: bool
-    bounds: str
-    seed: int
-    to: str
-    strict: bool
-    as_json: bool
-
-
 @app.command()
 def purify(
-    noisy: demos.File,
+    noisy: File,
     optimal: Annotated[
         str, typer.Option(help="The good demonstrations.", autocompletion=complete_path)
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where to write.", autocompletion=complete_path)
-    ],
-    optimal_rows: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N optimal rows.")
-    ] = None,
+    output: Output,
+    optimal_rows: OptimalRows = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Purify only the first N rows.")] = None,
     method: Annotated[
         str,
         typer.Option(metavar="diffusion|wiener|gaussian|mean|median|nearest|relabel|identity"),
     ] = "diffusion",
-    reverse_step: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|N",
-            help="auto chooses the step that recovers spoilt optimal actions best.",
-        ),
-    ] = "auto",
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="joint|action|inpaint",
-            help="Purify state and action; both, but keep the state; or the action in its state.",
-        ),
-    ] = "",
+    reverse_step: ReverseStep = "auto",
+    target: Target = "",
     preset: Annotated[
         str, typer.Option(metavar="default|paper|reference", help="Settings of the method.")
     ] = "default",
@@ -124,9 +100,9 @@ def purify(
         str, typer.Option(help="With --clip: bounds of the actions.", metavar="LO,HI")
     ] = "",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
-    to: demos.To = "",
-    strict: demos.Strict = False,
-    as_json: demos.Json = False,
+    to: To = "",
+    strict: Strict = False,
+    as_json: Json = False,
 ) -> None:
     """Clean demonstrations by what a few good ones show to be normal.
 
@@ -134,40 +110,114 @@ def purify(
     was moved.
     """
     from elute.cli import purify as job
+    from elute.cli.purifier import PurifierOptions
 
-    options = PurifyOptions(
-        optimal, optimal_rows, rows, method, reverse_step, target, preset, model, save_model,
-        figure, clip, bounds, seed, to, strict, as_json,
+    purifier = PurifierOptions(
+        method=method, reverse_step=reverse_step, target=target, preset=preset, model=model,
+        clip=clip, bounds=bounds,
+    )  # fmt: skip
+    options = job.PurifyOptions(
+        optimal=optimal, optimal_rows=optimal_rows, rows=rows, purifier=purifier,
+        save_model=save_model, figure=figure, seed=seed, to=to, strict=strict, as_json=as_json,
     )  # fmt: skip
     job.run(noisy, output, options)
 
 
 @app.command()
-def evaluate(
-    policy: Annotated[
+def train(
+    method: Annotated[
         str,
         typer.Argument(
-            metavar="POLICY",
-            help="A file, expert:TASK, checkpoint:TASK@1M, or a folder of seed-K.safetensors.",
-            autocompletion=complete_path,
+            metavar="METHOD",
+            help="bc, bc-opt, bcnd, dwbc, isw-bc, demodice, smodice, dbc, diffusion-bc, ...",
         ),
     ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder: seed-0.safetensors, ... go there.")
+    ],
+    optimal: Annotated[
+        str, typer.Option(help="The good demonstrations, D_o.", autocompletion=complete_path)
+    ] = "",
+    supplementary: Annotated[
+        str, typer.Option(help="The others, D_s.", autocompletion=complete_path)
+    ] = "",
+    optimal_rows: OptimalRows = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first N of the others.")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(metavar="default|paper|...", help="Settings of the method.")
+    ] = "default",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting: updates=5000, ..."),
+    ] = None,
+    purify: Annotated[
+        str,
+        typer.Option(
+            metavar="diffusion|wiener|gaussian|mean|median|nearest|relabel",
+            help="Purify the others first.",
+        ),
+    ] = "",
+    reverse_step: ReverseStep = "auto",
+    target: Target = "",
+    purify_preset: Annotated[
+        str, typer.Option(metavar="default|paper|reference", help="Settings of the purifier.")
+    ] = "default",
+    task: Annotated[str, typer.Option(help="What the data is of; gives the bounds.")] = "",
+    bounds: Annotated[
+        str,
+        typer.Option(help="Bounds of the actions, if neither task nor file says.", metavar="LO,HI"),
+    ] = "",
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many policies.")] = 1,
+    jobs: Workers = None,
+    weights: Annotated[
+        str, typer.Option(metavar="npz|parquet", help="Write the weights of rows, too.")
+    ] = "",
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write losses as event files, too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn policies from demonstrations, purified first if you like."""
+    from elute.cli import train as job
+    from elute.cli.purifier import PurifierOptions
+
+    purifier = PurifierOptions(
+        method=purify or "diffusion", reverse_step=reverse_step, target=target,
+        preset=purify_preset,
+    )  # fmt: skip
+    if not purify and purifier != PurifierOptions():
+        raise EluteError("--reverse-step, --target and --purify-preset go with --purify")
+    options = job.TrainOptions(
+        method=method, optimal=optimal, supplementary=supplementary, optimal_rows=optimal_rows,
+        rows=rows, preset=preset, settings=settings or [], purifier=purifier if purify else None,
+        task=task, bounds=bounds, seed=seed, seeds=seeds, jobs=cores(jobs), weights=weights,
+        tensorboard=tensorboard, as_json=as_json,
+    )  # fmt: skip
+    raise typer.Exit(job.run(output, options))
+
+
+@app.command()
+def evaluate(
+    policy: Policies,
     task: Annotated[str, typer.Option(help="Where to play: hopper, gym:Pendulum-v1, ...")],
     episodes: Annotated[int, typer.Option(min=1)] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
-    workers: demos.Workers = None,
+    workers: Workers = None,
     video: Annotated[Path | None, typer.Option(help="Film the first episode, as .mp4.")] = None,
-    as_json: demos.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Play episodes with a policy's mean action and say what it earns."""
     from elute.cli import evaluate as job
 
-    job.run(policy, task, episodes, seed, demos.cores(workers), video, as_json)
+    job.run(policy, task, episodes, seed, cores(workers), video, as_json)
 
 
 @expert.command("train")
 def expert_train(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="hopper, gym:Pendulum-v1, ...")],
+    task: TaskName,
     to: Annotated[Path | None, typer.Option(help="Folder; by default experts/TASK-SEED.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Environment steps.")] = 5_000_000,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -175,7 +225,7 @@ def expert_train(
         float | None,
         typer.Option(min=0.001, help="First deviation of the actions; by default the task's."),
     ] = None,
-    workers: demos.Workers = None,
+    workers: Workers = None,
 ) -> None:
     """Train by TRPO on the task's reward; a stopped training goes on where it was.
 
@@ -184,19 +234,12 @@ def expert_train(
     from elute.cli import expert as job
 
     folder = to or Path("experts") / f"{task.replace(':', '-')}-{seed}"
-    job.run(task, steps, seed, initial_std, demos.cores(workers), folder)
+    job.run(task, steps, seed, initial_std, cores(workers), folder)
 
 
 @app.command()
 def export(
-    policy: Annotated[
-        str,
-        typer.Argument(
-            metavar="POLICY",
-            help="A file, expert:TASK or checkpoint:TASK@1M.",
-            autocompletion=complete_path,
-        ),
-    ],
+    policy: Policy,
     onnx: Annotated[Path, typer.Option(help="Write an ONNX model here.")],
 ) -> None:
     """Hand a policy over: one ONNX file with units, network and bounds inside."""
@@ -227,15 +270,12 @@ def theory(
     rows: Annotated[
         int | None, typer.Option(min=2, help="Use only the first N noisy rows.")
     ] = None,
-    target: Annotated[
-        str,
-        typer.Option(metavar="joint|action|inpaint", help="As of purify; by default inpaint."),
-    ] = "",
+    target: Target = "",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     figure: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Draw figures into this folder.")
     ] = None,
-    as_json: demos.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Check the paper's claims by number; with two files, say what its theorems mean for them."""
     from elute.cli import theory as job

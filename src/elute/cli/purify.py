@@ -1,67 +1,66 @@
 """`elute purify`: fit a purifier on the good demonstrations and clean the others."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from elute.cli.demos import named, parse_bounds
+from elute.cli.arguments import named
+from elute.cli.purifier import PurifierOptions, check_purifier, clipped, fit_purifier
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.audit import audit
 from elute.demos.audit.finding import Finding
 from elute.demos.audit.sample import SAMPLE_ROWS, take_sample
-from elute.demos.audit.summary import Bounds
 from elute.demos.files import open_demos, save, split_spec
 from elute.demos.output import check_output
-from elute.diffusion.ddpm import OtherTrainingError
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.purify.artefact import load_transform, save_transform
-from elute.purify.clip import ClippedTransform, action_bounds
-from elute.purify.controls import NearestPurifier, RelabelPurifier
-from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
-from elute.purify.filters import FilterPurifier, FilterTransform
-from elute.purify.identity import IdentityPurifier
+from elute.purify.artefact import save_transform
+from elute.purify.diffusion import DiffusionTransform
+from elute.purify.filters import FilterTransform
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Purifier, Target, Transform
-from elute.purify.select import (
-    FOLDS,
-    MOST_ROWS,
-    Choice,
-    at_most,
-    choose_reverse_step,
-    sample_rows,
-)
-from elute.purify.wiener import WienerPurifier, WienerTransform
+from elute.purify.purifier import Transform
+from elute.purify.select import MOST_ROWS, Choice, at_most, sample_rows
+from elute.purify.wiener import WienerTransform
 from elute.report.before_after import SERIES_ROWS, BeforeAfter, check_figure, draw_before_after
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet, DemoSource
 
-if TYPE_CHECKING:
-    from elute.cli.main import PurifyOptions
-
 MOVED = "moved"
 """Extra column: how far each pair moved, in standard deviations per column."""
-TARGETS: tuple[Target, ...] = ("joint", "action", "inpaint")
-FILTERS = ("gaussian", "mean", "median")
-METHODS = ("diffusion", "wiener", *FILTERS, "nearest", "relabel", "identity")
 MOST_FINDINGS = 3
 """Of the audit that are said; the audit itself says them all."""
 
 
-def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
+@dataclass(frozen=True, kw_only=True)
+class PurifyOptions:
+    """What `elute purify` was told, besides its files."""
+
+    optimal: str
+    optimal_rows: int | None
+    rows: int | None
+    purifier: PurifierOptions
+    save_model: Path | None
+    figure: Path | None
+    seed: int
+    to: str
+    strict: bool
+    as_json: bool
+
+
+def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     """Purify a file and say what was done."""
     import torch
 
     torch.set_num_threads(1)
     noisy, options = named(noisy), replace(options, optimal=named(options.optimal))
-    limits = _check(noisy, output, options)
+    _check(noisy, output, options)
     seeds = Seeds(options.seed)
     source = _first(noisy, options.rows)
     good = _first(options.optimal, options.optimal_rows)
@@ -69,10 +68,10 @@ def run(noisy: str, output: Path, options: "PurifyOptions") -> None:
     sample = at_most(source, MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
     _say_findings(noisy, source, optimal, options)
-    fitted, choice = _fitted(demos, seeds, options, output)
+    fitted, choice = fit_purifier(options.purifier, demos, seeds, _checkpoint(output))
     if options.save_model is not None and isinstance(fitted, DiffusionTransform):
         save_transform(fitted, options.save_model)
-    transform = _clipped(fitted, demos, limits) if options.clip else fitted
+    transform = clipped(fitted, demos, options.purifier)
     normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]).astype(np.float64))
     chosen = sample_rows(source.episodes.n_rows, MOST_ROWS, seeds)
     purification = Purification(transform, normaliser.scale, chosen, options.seed)
@@ -148,10 +147,10 @@ class Purification:
         return {column.name: float(m) for column, m in zip(columns, mean, strict=True)}
 
 
-def _check(noisy: str, output: Path, options: "PurifyOptions") -> Bounds | None:
-    """Refuse what cannot end well, before any work is done; the bounds that were given."""
+def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
+    """Refuse what cannot end well, before any work is done."""
     inputs = [split_spec(given)[0] for given in (noisy, options.optimal)]
-    inputs += [options.model] if options.model is not None else []
+    inputs += [options.purifier.model] if options.purifier.model is not None else []
     outputs = [path for path in (output, options.save_model, options.figure) if path is not None]
     for path in outputs:
         if sum(path.resolve() == other.resolve() for other in outputs) > 1:
@@ -161,47 +160,14 @@ def _check(noisy: str, output: Path, options: "PurifyOptions") -> Bounds | None:
         check_figure(options.figure, inputs)
     if options.save_model is not None:
         check_output(options.save_model, inputs)
-        if options.method != "diffusion":
-            raise EluteError(f"--save-model: {options.method} has no model to save")
-    _check_method(options)
-    if options.model is not None:
-        _check_reuse(options)
-    if options.bounds and not options.clip:
-        raise EluteError("--bounds goes with --clip")
-    return parse_bounds(options.bounds) if options.bounds else None
+        if options.purifier.method != "diffusion":
+            raise EluteError(f"--save-model: {options.purifier.method} has no model to save")
+    check_purifier(options.purifier)
 
 
-def _check_method(options: "PurifyOptions") -> None:
-    """A flag that would change nothing is a mistake."""
-    method = options.method
-    takes_step = method in ("diffusion", "wiener")
-    targets = TARGETS if takes_step else ("joint", "action") if method in FILTERS else ()
-    ignored = [
-        *(["--preset"] if method != "diffusion" and options.preset != "default" else []),
-        *(["--reverse-step"] if not takes_step and options.reverse_step != "auto" else []),
-        *(["--target"] if options.target in TARGETS and options.target not in targets else []),
-    ]
-    if method in METHODS and ignored:
-        can = f"; targets of {method} are {', '.join(targets)}" if targets else ""
-        raise EluteError(f"{' and '.join(ignored)}: not for --method {method}{can}")
-
-
-def _check_reuse(options: "PurifyOptions") -> None:
-    """A model brings its own settings."""
-    for name, default in (("method", "diffusion"), ("preset", "default")):
-        given = getattr(options, name)
-        if given != default:
-            raise EluteError(
-                f"--{name} {given} does not go with --model: the model is trained already",
-                hint="leave out one of them; --target and --reverse-step may be given",
-            )
-
-
-def _clipped(fitted: Transform, demos: DemoSet, limits: Bounds | None) -> Transform:
-    bounds, said_by = (limits, "--bounds") if limits is not None else action_bounds(demos)
-    low, high = float(bounds.low.min()), float(bounds.high.max())
-    say(f"actions are clipped to {low:.4g}..{high:.4g} ({said_by})")
-    return ClippedTransform(fitted, bounds)
+def _checkpoint(output: Path) -> Path:
+    """Where the training is put down until the output is written."""
+    return output.with_name(f".{output.name}.training")
 
 
 def _first(spec: str, rows: int | None) -> DemoSource:
@@ -211,7 +177,7 @@ def _first(spec: str, rows: int | None) -> DemoSource:
 
 
 def _say_findings(
-    noisy: str, source: DemoSource, optimal: Demonstrations, options: "PurifyOptions"
+    noisy: str, source: DemoSource, optimal: Demonstrations, options: PurifyOptions
 ) -> None:
     """The gravest findings of the audit, in a few lines."""
     found = _findings(noisy, source, optimal, options)
@@ -226,7 +192,7 @@ def _say_findings(
 
 
 def _findings(
-    noisy: str, source: DemoSource, optimal: Demonstrations, options: "PurifyOptions"
+    noisy: str, source: DemoSource, optimal: Demonstrations, options: PurifyOptions
 ) -> list[Finding]:
     """Errors and warnings about the rows in use, and whether the whole files are misaligned."""
     audited = audit(_glance(source), optimal=_glance(optimal))
@@ -250,119 +216,22 @@ def _glance(source: DemoSource) -> DemoSource:
     return replace(joined, provenance=source.provenance)
 
 
-def _fitted(
-    demos: DemoSet, seeds: Seeds, options: "PurifyOptions", output: Path
-) -> tuple[Transform, Choice | None]:
-    """A fitted purifier, and how its reverse step was chosen; an interrupted training goes on."""
-    if options.model is not None:
-        loaded = load_transform(options.model)
-        step, target = _step(options.reverse_step), _target(options.target)
-        aimed = replace(loaded.purifier, target=target or loaded.purifier.target)
-        loaded = replace(loaded, purifier=aimed)
-        return (loaded if step is None else loaded.at(step)), None
-    purifier = _purifier(options)
-    if not isinstance(purifier, DiffusionPurifier):
-        return purifier.fit(demos, seeds), None
-    choice = None
-    if options.preset == "default":
-        step = _step(options.reverse_step)
-        if step is None or len(demos.optimal) >= 2 * FOLDS:
-            with progress("choosing the reverse step") as update:
-                choice = choose_reverse_step(
-                    purifier,
-                    demos,
-                    seeds,
-                    progress=update,
-                    **({} if step is None else {"candidates": (0, step) if step else (0,)}),
-                )
-        if step is None and choice is not None:
-            step = choice.reverse_step
-        purifier = replace(purifier, reverse_step=step or 0)
-    return _trained(purifier, demos, seeds, _checkpoint(output)), choice
-
-
-def _checkpoint(output: Path) -> Path:
-    """Where the training is put down until the output is written."""
-    return output.with_name(f".{output.name}.training")
-
-
-def _trained(
-    purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, checkpoint: Path
-) -> DiffusionTransform:
-    if checkpoint.exists():
-        say(f"going on with the training in {checkpoint}; delete it to begin anew")
-    with progress("training") as update:
-        try:
-            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
-        except OtherTrainingError:
-            say(f"{checkpoint} is of another training; beginning anew")
-            checkpoint.unlink()
-            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
-
-
-def _purifier(options: "PurifyOptions") -> Purifier:
-    step, target = _step(options.reverse_step), _target(options.target)
-    if options.method == "diffusion":
-        if options.preset == "default":
-            return DiffusionPurifier(target=target or "inpaint")
-        made = {"paper": DiffusionPurifier.paper, "reference": DiffusionPurifier.reference}
-        if options.preset not in made:
-            raise EluteError(f"{options.preset!r} is no preset", hint="default, paper, reference")
-        preset = made[options.preset](10 if step is None else step)
-        return replace(preset, target=target or preset.target)
-    if options.method in FILTERS:
-        smoothed: Literal["joint", "action"] = "joint" if target == "joint" else "action"
-        kind = cast("Literal['gaussian', 'mean', 'median']", options.method)
-        return FilterPurifier(kind=kind, target=smoothed)
-    wiener = WienerPurifier()
-    others: dict[str, Purifier] = {
-        "wiener": replace(
-            wiener,
-            reverse_step=wiener.reverse_step if step is None else step,
-            target=target or wiener.target,
-        ),
-        "nearest": NearestPurifier(),
-        "relabel": RelabelPurifier(),
-        "identity": IdentityPurifier(),
-    }
-    if options.method not in others:
-        raise EluteError(f"{options.method!r} is no method", hint="there are " + ", ".join(METHODS))
-    return others[options.method]
-
-
-def _step(text: str) -> int | None:
-    """A reverse step; none for "auto"."""
-    if text == "auto":
-        return None
-    if not text.isdecimal():
-        raise EluteError(f"--reverse-step {text}: expected auto or a number from 0 to 1000")
-    return int(text)
-
-
-def _target(text: str) -> Target | None:
-    if not text:
-        return None
-    for target in TARGETS:
-        if target == text:
-            return target
-    raise EluteError(f"{text!r} is no target", hint="there are " + ", ".join(TARGETS))
-
-
-def _settings(fitted: Transform, choice: Choice | None, options: "PurifyOptions") -> dict[str, Any]:
+def _settings(fitted: Transform, choice: Choice | None, options: PurifyOptions) -> dict[str, Any]:
     """What was done, and why at this step."""
+    told = options.purifier
     steps = fitted.purifier if isinstance(fitted, DiffusionTransform | WienerTransform) else None
     step = None if steps is None else steps.reverse_step
     aimed = fitted.purifier if isinstance(fitted, FilterTransform) else steps
-    relabels = "action" if options.method in ("nearest", "relabel") else None
+    relabels = "action" if told.method in ("nearest", "relabel") else None
     errors = dict(choice.errors) if choice is not None else {}
-    if options.reverse_step != "auto":
+    if told.reverse_step != "auto":
         why = "given"
     elif choice is not None:
         why = "recovers spoilt optimal actions best"
     else:
-        why = "the model's own" if options.model is not None else "the default of this method"
+        why = "the model's own" if told.model is not None else "the default of this method"
     return {
-        "method": options.method,
+        "method": told.method,
         "reverse_step": step,
         "reverse_step_why": None if steps is None else why,
         "target": relabels if aimed is None else aimed.target,

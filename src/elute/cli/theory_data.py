@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from elute.cli.demos import named
+from elute.cli.arguments import named
+from elute.cli.purifier import TARGETS
 from elute.cli.show import progress, say
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.sample import take_sample
@@ -17,7 +18,7 @@ from elute.episodes import Array
 from elute.errors import EluteError
 from elute.purify.artefact import load_transform
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
-from elute.purify.purifier import Target, check_finite, check_widths, purifiable
+from elute.purify.purifier import Target, check_widths, purifiable
 from elute.purify.select import MOST_ROWS, at_most, choose_reverse_step, surprise
 from elute.purify.wiener import covariance
 from elute.rng import Seeds
@@ -36,7 +37,7 @@ from elute.theory.data import (
     spread_steps,
 )
 from elute.theory.wiener import GaussianModel, conditional_covariance, matched_step
-from elute.types import Demonstrations, DemoSet, DemoSource
+from elute.types import Demonstrations, DemoSet, DemoSource, check_finite
 
 if TYPE_CHECKING:
     from elute.cli.theory import TheoryOptions
@@ -233,12 +234,11 @@ def _purifier(
 
 
 def _target(text: str) -> Target | None:
-    targets: tuple[Target, ...] = ("joint", "action", "inpaint")
-    for target in targets:
+    for target in TARGETS:
         if target == text:
             return target
     if text:
-        raise EluteError(f"{text!r} is no target", hint="there are " + ", ".join(targets))
+        raise EluteError(f"{text!r} is no target", hint="there are " + ", ".join(TARGETS))
     return None
 
 

@@ -13,7 +13,6 @@ Deviations (none of them in `DiffusionPurifier.paper()`):
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,13 +20,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from elute.diffusion.schedule import Schedule
 from elute.errors import EluteError
 from elute.nets import evaluating, generator, seeded, training
+from elute.safetensors_file import metadata, read_safetensors
 
 Progress = Callable[[int, int], None]
 Criterion = Callable[[nn.Module, Tensor], float]
@@ -223,7 +223,7 @@ class _State:
             tensors |= {f"optimiser/{i}/{k}": v for k, v in slots.items()}
         temporary = path.with_name(f".{path.name}.partial")
         try:
-            save_file(_copy(tensors), temporary, metadata={"elute": json.dumps(self._header())})
+            save_file(_copy(tensors), temporary, metadata=metadata(self._header()))
             temporary.replace(path)
         except (OSError, SafetensorError) as error:
             temporary.unlink(missing_ok=True)
@@ -255,10 +255,8 @@ class _State:
             EluteError: it is none.
         """
         try:
-            with safe_open(path, framework="pt") as file:
-                header = json.loads(file.metadata()["elute"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            header, tensors = read_safetensors(path, "pt")
+        except ValueError as error:
             raise EluteError(f"{path}: no checkpoint: {error}", hint="delete it") from error
         if {name: header.get(name) for name in self._identity()} != self._identity():
             raise OtherTrainingError(

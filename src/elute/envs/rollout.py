@@ -9,21 +9,16 @@ padded batch of fixed size. So nothing depends on how crews are spread over proc
 holds its environments and acts by itself: only policies and finished stretches travel.
 """
 
-import multiprocessing
-import signal
-import threading
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from multiprocessing.connection import Connection
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from elute.envs.make import make
 from elute.envs.task import Task
+from elute.envs.workers import Worker
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.noise import ActionNoise
@@ -242,7 +237,9 @@ class Rollouts:
         plans = [(task, seeds, noise, crew, lanes) for crew in numbers]
         self.lanes, workers = lanes, min(workers, len(plans))
         self.crews = [Crew(*plan) for plan in plans] if workers == 1 else []
-        self.workers = [] if workers == 1 else [_Worker(plans[w::workers]) for w in range(workers)]
+        self.workers = (
+            [] if workers == 1 else [Worker(Crew, plans[w::workers]) for w in range(workers)]
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -274,79 +271,3 @@ class Rollouts:
             worker.ask(method, args)
         here = [getattr(crew, method)(*args) for crew in self.crews]
         return here + [answer for worker in self.workers for answer in worker.answers()]
-
-
-class _Worker:
-    """A process with crews of its own."""
-
-    def __init__(self, plans: list[Any]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, plans), daemon=True)
-        with _deaf_to_interrupts():  # Ctrl-C is the parent's to handle; a child inherits this
-            self.process.start()
-        theirs.close()
-
-    def ask(self, method: str, args: tuple[Any, ...]) -> None:
-        try:
-            self.pipe.send((method, args))
-        except OSError:  # it has gone; what it had to say may still be in the pipe
-            self.answers()
-            raise
-
-    def answers(self) -> list[Any]:
-        try:
-            answer = self.pipe.recv()
-        except (EOFError, OSError) as error:
-            self.process.join(5)
-            raise EluteError(
-                f"a rollout worker died (exit code {self.process.exitcode})",
-                hint="out of memory, or a crash in the simulator?",
-            ) from error
-        if isinstance(answer, _Failure):
-            raise answer.error from RuntimeError(f"in a rollout worker:\n{answer.traceback}")
-        crews: list[Any] = answer
-        return crews
-
-    def close(self) -> None:
-        self.pipe.close()
-        self.process.join(1)
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join()
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """What went wrong in a worker."""
-
-    error: EluteError
-    traceback: str
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say how signals are handled
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _work(pipe: Connection, plans: list[Any]) -> None:
-    try:
-        crews = [Crew(*plan) for plan in plans]
-        while True:
-            method, args = pipe.recv()
-            pipe.send([getattr(crew, method)(*args) for crew in crews])
-    except (EOFError, OSError):
-        return  # the parent is done
-    except Exception as error:
-        told = (
-            error if isinstance(error, EluteError) else EluteError(f"a rollout worker: {error!r}")
-        )
-        with suppress(OSError):
-            pipe.send(_Failure(told, traceback.format_exc()))

@@ -1,80 +1,73 @@
 """Behaviour cloning: regress the action on the state.
 
-    theta = argmin  mean over (s, a) of  || mu_theta((s - mean) / scale) - a ||^2
+    theta = argmin  mean over (s, a) of  || mu_theta(s) - a ||^2         loss "mse"
+    theta = argmin  mean over (s, a) of  - log pi_theta(a|s)             loss "nll"
 
-mu_theta has two hidden layers of 100 tanh units and a linear end. Mean and scale of the
-observations are those of the data and belong to the policy; a column that does not vary is only
-shifted. With `bounds`, targets and actions are clipped to what the simulator would execute. The
-policy's standard deviation is that of what is left over.
+BC-opt clones D_o, BC-all clones D_o and D_s. After "mse" the policy's deviation is that of what is
+left over. Observation noise, in units of each column's deviation, and weight decay are two ways to
+keep few rows from being learnt by heart.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
-from elute.errors import EluteError
-from elute.nets import generator, layers, mlp, seeded, tensor
+from elute.learners.actor import Actor, Design
+from elute.learners.descent import Descent
+from elute.learners.learner import Log, silent
+from elute.nets import generator
 from elute.policy import GaussianPolicy
-from elute.types import Demonstrations
-
-LEAST_STD = 1e-3
-"""Below, a Gaussian is a point for every purpose."""
+from elute.types import Demonstrations, DemoSet
 
 
 @dataclass(frozen=True, kw_only=True)
 class BC:
-    """How to clone; the same stream gives the same policy."""
+    """How to clone."""
 
-    hidden: tuple[int, ...] = (100, 100)
+    on: Literal["all", "optimal"] = "all"
+    loss: Literal["mse", "nll"] = "mse"
     updates: int = 3000
     batch_size: int = 256
     """Pairs are drawn with replacement."""
     learning_rate: float = 1e-3
-    bounds: tuple[float, float] | None = None
-    """Lowest and highest action."""
+    weight_decay: float = 0.0
+    observation_noise: float = 0.0
+    actor: Design = field(default_factory=Design)
 
-    def fit(self, demos: Demonstrations, rng: np.random.Generator) -> GaussianPolicy:
-        """A policy that acts like the demonstrator.
+    @classmethod
+    def paper(cls, *, on: Literal["all", "optimal"] = "all") -> Self:
+        """As the paper's code clones, but with rows drawn at random: raw units, a tanh mean."""
+        actor = Design(standardise=False, squashed=True, bounds=(-1.0, 1.0))
+        return cls(on=on, updates=1920, learning_rate=3e-4, actor=actor)
 
-        Raises:
-            EluteError: a value is not finite.
-        """
-        observations = demos.observations.astype(np.float64)
-        actions = demos.actions.astype(np.float64)
-        if not (np.isfinite(observations).all() and np.isfinite(actions).all()):
-            raise EluteError(
-                f"{demos.provenance.source or 'demonstrations'}: holds values that are not finite",
-                hint="elute demos audit FILE --fix OUT drops them",
-            )
-        mean, spread = observations.mean(axis=0), observations.std(axis=0)
-        scale = np.where(spread > 1e-9 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
-        with seeded(rng):
-            network = mlp([observations.shape[1], *self.hidden, actions.shape[1]])
-        low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        targets = np.clip(actions, low, high)
-        self._descend(
-            network, tensor((observations - mean) / scale), tensor(targets), generator(rng)
+    def fit(self, demos: DemoSet, rng: np.random.Generator, log: Log = silent) -> GaussianPolicy:
+        """A policy that acts like the demonstrator."""
+        return self.clone(demos.optimal if self.on == "optimal" else demos.all, rng, log)
+
+    def clone(
+        self, rows: Demonstrations, rng: np.random.Generator, log: Log = silent
+    ) -> GaussianPolicy:
+        """A policy that acts like the demonstrator of one set."""
+        actor = Actor(self.actor, rows, rng)
+        x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
+        optimiser = torch.optim.AdamW(
+            actor.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
-        n_actions = actions.shape[1]
-        policy = GaussianPolicy(
-            layers=layers(network),
-            log_std=np.zeros(n_actions),
-            mean=mean,
-            scale=scale,
-            low=np.full(n_actions, low),
-            high=np.full(n_actions, high),
-            about={"method": "bc", "task": demos.provenance.task},
-        )
-        left = np.sqrt(((policy.act(observations) - targets) ** 2).mean(axis=0))
-        return replace(policy, log_std=np.log(np.maximum(left, LEAST_STD)))
-
-    def _descend(self, network: nn.Module, x: Tensor, y: Tensor, stream: torch.Generator) -> None:
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        for _ in range(self.updates):
-            drawn = torch.randint(0, len(x), (self.batch_size,), generator=stream)
-            loss = ((network(x[drawn]) - y[drawn]) ** 2).mean()
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
+        stream, name = generator(rng), "bc" if self.on == "all" else "bc-opt"
+        descent = Descent(self.updates, {"actor": actor}, lambda: actor.policy(method=name), log)
+        for drawn in descent.draws(stream, len(x), self.batch_size):
+            inputs = x[drawn]
+            if self.observation_noise:
+                inputs = inputs + self.observation_noise * torch.randn(
+                    inputs.shape, generator=stream
+                )
+            if self.loss == "nll":
+                descent.step(optimiser, nll=-actor.log_prob(inputs, y[drawn]).sum(dim=1).mean())
+            else:
+                descent.step(optimiser, mse=((actor(inputs) - y[drawn]) ** 2).mean())
+        if self.loss == "mse":
+            left = descent.policy().act(rows.observations) - y.numpy()
+            actor.set_std(np.sqrt((left**2).mean(axis=0)))
+        return descent.policy()

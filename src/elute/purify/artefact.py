@@ -7,14 +7,12 @@ The header ("elute" in the file's metadata) holds version, settings, units and c
 file refuses data of other widths or units, and other programs can read what it is.
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -26,6 +24,7 @@ from elute.errors import EluteError
 from elute.nets import seeded
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
+from elute.safetensors_file import metadata, read_safetensors
 
 KIND = "elute diffusion purifier"
 VERSION = 1
@@ -40,7 +39,7 @@ def save_transform(transform: DiffusionTransform, path: Path) -> None:
     if not isinstance(transform.network, DENOISERS[transform.purifier.architecture]):
         raise EluteError("a purifier around a network of one's own is not stored")
     weights = {k: v.detach().contiguous() for k, v in transform.network.state_dict().items()}
-    stored = save(weights, metadata={"elute": json.dumps(_header(transform))})
+    stored = save(weights, metadata=metadata(_header(transform)))
     with output(path) as temporary:
         temporary.write_bytes(stored)
 
@@ -51,7 +50,10 @@ def load_transform(path: Path) -> DiffusionTransform:
     Raises:
         EluteError: the file is none, of another version, or broken.
     """
-    header, weights = _read(path)
+    try:
+        header, weights = read_safetensors(path, "pt")
+    except ValueError as error:
+        raise _none(path, str(error)) from error
     if header.get("kind") != KIND:
         raise _none(path, "its header is of something else")
     if header.get("version") != VERSION:
@@ -80,22 +82,6 @@ def _header(transform: DiffusionTransform) -> dict[str, Any]:
         "held_out": transform.trained.held_out,
         "updates": transform.trained.updates,
     }
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if path.is_dir():
-        raise _none(path, "it is a folder")
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["elute"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise EluteError(f"{path}: no such file") from error
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise _none(path, str(error)) from error
-    if not isinstance(header, dict):
-        raise _none(path, "its header is of something else")
-    return header, weights
 
 
 def _transform(header: dict[str, Any], weights: dict[str, Tensor]) -> DiffusionTransform:

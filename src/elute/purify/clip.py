@@ -42,13 +42,18 @@ class ClippedTransform:
 
 def action_bounds(demos: DemoSet) -> tuple[Bounds, str]:
     """The bounds of the actions and who says so: the file, its task, or else what was recorded."""
-    for rows in (demos.supplementary, demos.optimal):
+    actions = demos.all.actions
+    recorded = Bounds(actions.min(axis=0), actions.max(axis=0))
+    return stated_bounds(demos) or (recorded, "the range of the recorded actions")
+
+
+def stated_bounds(demos: DemoSet) -> tuple[Bounds, str] | None:
+    """The bounds of the actions, if a file or its task states them, and which."""
+    for rows in reversed(demos.given):
         stated = own_bounds(rows)
         if stated is not None:
             return stated, rows.provenance.source
         task = TASKS.get(rows.provenance.task)
         if task is not None:
             return Bounds(np.array(task.action_low), np.array(task.action_high)), task.name
-    actions = np.concatenate([demos.optimal.actions, demos.supplementary.actions])
-    recorded = Bounds(actions.min(axis=0), actions.max(axis=0))
-    return recorded, "the range of the recorded actions"
+    return None

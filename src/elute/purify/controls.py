@@ -16,9 +16,9 @@ from scipy.spatial import cKDTree
 from elute.episodes import Array
 from elute.learners.bc import BC
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Progress, check_finite, check_widths, put_back
+from elute.purify.purifier import Progress, check_widths, put_back
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, check_finite
 
 BATCH = 512
 """Rows that go through a policy at once, aligned to row numbers, so that chunks do not matter."""
@@ -61,7 +61,7 @@ class RelabelPurifier:
         check_finite(demos.optimal, "D_o")
         check_finite(demos.supplementary, "D_s")
         del progress
-        policy = self.bc.fit(demos.optimal, seeds("relabel"))
+        policy = self.bc.clone(demos.optimal, seeds("relabel"))
         widths = demos.optimal.observations.shape[1], demos.optimal.actions.shape[1]
         return ControlTransform("relabel", policy.act, *widths)
 

@@ -37,13 +37,12 @@ from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import (
     Progress,
     Target,
-    check_finite,
     check_widths,
     purifiable,
     put_back,
 )
 from elute.rng import BLOCK_ROWS, Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, check_finite
 
 NoiseAt = Callable[[int], Tensor]
 """The noise of each row at a step."""

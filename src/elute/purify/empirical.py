@@ -17,9 +17,9 @@ from elute.diffusion.schedule import Schedule
 from elute.episodes import Array
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Progress, Target, check_finite
+from elute.purify.purifier import Progress, Target
 from elute.rng import Seeds
-from elute.types import DemoSet
+from elute.types import DemoSet, check_finite
 
 
 class EmpiricalDenoiser(nn.Module):

@@ -22,9 +22,9 @@ from scipy import ndimage
 
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.purify.purifier import Progress, check_finite, put_back, quaternions
+from elute.purify.purifier import Progress, put_back, quaternions
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, check_finite
 
 Filter = Literal["gaussian", "mean", "median"]
 

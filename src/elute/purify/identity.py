@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from elute.purify.purifier import Progress, check_finite, put_back
+from elute.purify.purifier import Progress, put_back
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, check_finite
 
 
 @dataclass(frozen=True, kw_only=True)

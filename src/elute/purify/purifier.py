@@ -93,20 +93,6 @@ def _unit(changed: Array, original: Array) -> Array:
     return unit
 
 
-def check_finite(rows: Demonstrations, what: str) -> None:
-    """Refuse what no purifier can work on.
-
-    Raises:
-        EluteError: a value is NaN or infinite.
-    """
-    if not np.isfinite(rows.pairs).all():
-        source = rows.provenance.source or what
-        raise EluteError(
-            f"{source}: holds values that are not finite",
-            hint="elute demos audit FILE --fix OUT drops them",
-        )
-
-
 def check_widths(rows: Demonstrations, n_observations: int, n_columns: int) -> None:
     """Refuse rows of another task.
 

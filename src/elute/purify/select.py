@@ -37,11 +37,11 @@ from elute.errors import EluteError
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
-from elute.purify.purifier import Progress, check_finite, purifiable
+from elute.purify.purifier import Progress, purifiable
 from elute.rng import Seeds
 from elute.theory.bounds import noise_bound
 from elute.theory.inflection import inflection
-from elute.types import Demonstrations, DemoSet, DemoSource, chunks
+from elute.types import Demonstrations, DemoSet, DemoSource, check_finite, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
 MOST_ROWS = 5000
@@ -119,7 +119,7 @@ def policy_errors(
         rest = _folds(_plain(demos.optimal))[fold][1]
         for candidate in candidates:
             purified = trained.at(candidate)(supplementary, seed=seeds.root)
-            policy = CLONE.fit(rest + purified, seeds("select", fold, candidate))
+            policy = CLONE.clone(rest + purified, seeds("select", fold, candidate))
             errors = (policy.act(held.observations) - held.actions) ** 2
             totals[candidate] += float(errors.mean()) / FOLDS
     return totals

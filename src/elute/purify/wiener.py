@@ -27,13 +27,12 @@ from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import (
     Progress,
     Target,
-    check_finite,
     check_widths,
     purifiable,
     put_back,
 )
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet
+from elute.types import Demonstrations, DemoSet, check_finite
 
 SHRINK = 0.1
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -30,6 +29,7 @@ from elute.policy import GaussianPolicy, load_policy, save_policy
 from elute.rl.agent import Agent, Learning, Running
 from elute.rl.trpo import Step
 from elute.rng import Seeds
+from elute.safetensors_file import metadata, read_safetensors
 
 STATE, CURVE, BEST = "state.safetensors", "curve.json", "best.safetensors"
 Log = Callable[[dict[str, float]], None]
@@ -188,14 +188,12 @@ class _Run:
             "n": [agent.observed.n, agent.returns.n],
         }
         with output(path) as temporary:
-            temporary.write_bytes(save(tensors, metadata={"elute": json.dumps(header)}))
+            temporary.write_bytes(save(tensors, metadata=metadata(header)))
 
     def _load(self, path: Path) -> None:
         try:
-            with safe_open(path, framework="pt") as file:
-                header = json.loads(file.metadata()["elute"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            header, tensors = read_safetensors(path, "pt")
+        except ValueError as error:
             raise EluteError(
                 f"{path}: cannot go on from here: {error}", hint="delete the folder to begin anew"
             ) from error

@@ -8,6 +8,7 @@ import torch
 
 from elute.episodes import Episodes
 from elute.errors import EluteError
+from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.rng import Seeds
 from elute.types import Demonstrations
@@ -37,33 +38,35 @@ def permuted(demos):
 
 
 def test_a_linear_policy_recovers_the_gain():
-    policy = BC(hidden=(), updates=1500, learning_rate=1e-2).fit(linear(), Seeds(0)("bc"))
+    policy = BC(actor=Design(hidden=()), updates=1500, learning_rate=1e-2).clone(
+        linear(), Seeds(0)("bc")
+    )
     centre, units = np.array([0.0, 5.0, 1.0]), np.diag([1.0, 10.0, 0.05])
     gain = policy.act(centre + units) - policy.act(centre)
     np.testing.assert_allclose(gain, K, atol=1e-3)
 
 
 def test_two_hidden_layers_learn_linear_data_whatever_the_units():
-    policy = BC(updates=1500).fit(linear(), Seeds(0)("bc"))
+    policy = BC(updates=1500).clone(linear(), Seeds(0)("bc"))
     assert error(policy, linear(200, seed=1)) < 0.01 * linear().actions.var()
 
 
 def test_noise_is_averaged_and_not_learnt():
     noisy = linear(20_000, noise=0.5)
-    policy = BC(updates=600).fit(noisy, Seeds(0)("bc"))
+    policy = BC(updates=600).clone(noisy, Seeds(0)("bc"))
     assert error(policy, noisy) == pytest.approx(0.25, rel=0.05)
 
 
 def test_the_order_of_rows_does_not_matter():
     demos, other = linear(), permuted(linear())
-    policy, again = (BC(updates=600).fit(d, Seeds(0)("bc")) for d in (demos, other))
+    policy, again = (BC(updates=600).clone(d, Seeds(0)("bc")) for d in (demos, other))
     assert error(policy, demos) == pytest.approx(error(policy, other), rel=1e-12)
     assert error(again, demos) == pytest.approx(error(policy, demos), rel=0.5, abs=1e-3)
 
 
 def test_the_same_stream_gives_the_same_policy_and_another_one_another():
     demos = linear(100)
-    first, second, other = (QUICK.fit(demos, Seeds(s)("bc")) for s in (0, 0, 1))
+    first, second, other = (QUICK.clone(demos, Seeds(s)("bc")) for s in (0, 0, 1))
     probe = demos.observations
     assert np.array_equal(first.act(probe), second.act(probe))
     assert not np.array_equal(first.act(probe), other.act(probe))
@@ -71,13 +74,13 @@ def test_the_same_stream_gives_the_same_policy_and_another_one_another():
 
 def test_torchs_own_stream_is_left_alone():
     before = torch.random.get_rng_state()
-    QUICK.fit(linear(50), Seeds(0)("bc"))
+    QUICK.clone(linear(50), Seeds(0)("bc"))
     assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_bounds_clip_targets_and_actions():
     far = replace(linear(), actions=np.full((600, 2), 3.0))
-    policy = BC(updates=600, bounds=(-1.0, 1.0)).fit(far, Seeds(0)("bc"))
+    policy = BC(updates=600, actor=Design(bounds=(-1.0, 1.0))).clone(far, Seeds(0)("bc"))
     actions = policy.act(far.observations)
     assert actions.max() <= 1.0
     np.testing.assert_allclose(actions, 1.0, atol=0.1)
@@ -86,11 +89,11 @@ def test_bounds_clip_targets_and_actions():
 def test_a_constant_column_is_no_trouble():
     demos = linear(100)
     still = replace(demos, observations=demos.observations * [1, 0, 1] + [0, 1e6, 0])
-    assert np.isfinite(QUICK.fit(still, Seeds(0)("bc")).act(still.observations)).all()
+    assert np.isfinite(QUICK.clone(still, Seeds(0)("bc")).act(still.observations)).all()
 
 
 def test_values_that_are_not_finite_are_refused():
     actions = linear(10).actions.copy()
     actions[3, 1] = np.nan
     with pytest.raises(EluteError, match="not finite"):
-        QUICK.fit(replace(linear(10), actions=actions), Seeds(0)("bc"))
+        QUICK.clone(replace(linear(10), actions=actions), Seeds(0)("bc"))

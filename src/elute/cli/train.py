@@ -1,0 +1,262 @@
+"""`elute train`: policies from demonstrations, one for each seed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from elute.cli.arguments import named, parse_bounds
+from elute.cli.purifier import PurifierOptions, check_purifier, make_purifier
+from elute.cli.show import out, print_json, progress, say
+from elute.demos.audit.summary import Bounds
+from elute.demos.files import open_demos
+from elute.demos.output import check_output
+from elute.envs.task import find_task
+from elute.errors import EluteError
+from elute.experiment.methods import find_method
+from elute.experiment.parallel import Report, parallel
+from elute.experiment.settings import parse, with_settings
+from elute.experiment.training import Training, train
+from elute.experiment.weights import check_weights_format, write_weights
+from elute.learners.actor import Design
+from elute.learners.learner import Learner
+from elute.policy import save_policy
+from elute.purify.clip import stated_bounds
+from elute.types import Demonstrations, DemoSet
+
+STAGES = {
+    "choosing the step": (0.0, 0.6),
+    "fitting the purifier": (0.6, 0.9),
+}
+"""About where in a run each stage lies; learning alone is all of it, or the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """What `elute train` was told, word for word."""
+
+    method: str
+    optimal: str
+    supplementary: str
+    optimal_rows: int | None
+    rows: int | None
+    preset: str
+    settings: list[str]
+    purifier: PurifierOptions | None
+    task: str
+    bounds: str
+    seed: int
+    seeds: int
+    jobs: int
+    weights: str
+    tensorboard: bool
+    as_json: bool
+
+
+def run(folder: Path, options: TrainOptions) -> int:
+    """Train and say what came of it; 1 if a run diverged."""
+    learner = _learner(options)
+    if options.purifier is not None:
+        check_purifier(options.purifier)
+    demos = _demos(options)
+    learner = _bounded(learner, demos, options)
+    training = Training(
+        learner=learner,
+        purifier=None if options.purifier is None else make_purifier(options.purifier),
+        auto=options.purifier is not None
+        and (options.purifier.reverse_step, options.purifier.preset) == ("auto", "default"),
+    )
+    seeds = list(range(options.seed, options.seed + options.seeds))
+    _prepare(folder, seeds)
+    job = partial(
+        _train_one, training, demos, folder, weights=options.weights, board=options.tensorboard
+    )
+    rows = []
+    with _progress(len(seeds)) as told:
+        for _, row in parallel(job, seeds, jobs=options.jobs, progress=told):
+            rows.append(row)
+            if row["diverged"]:
+                say(f"seed {row['seed']}: {row['diverged']}; the last good weights are kept")
+    rows.sort(key=lambda row: int(row["seed"]))
+    report = _report(options, demos, rows)
+    if options.as_json:
+        print_json(report)
+    else:
+        _show(report)
+    done = [row for row in rows if not row["diverged"]]
+    if done:
+        task = options.task or str(done[0]["task"] or "TASK")
+        say(f"wrote {len(done)} to {folder}; elute evaluate {folder} --task {task} scores them")
+    return 0 if len(done) == len(rows) else 1
+
+
+def _learner(options: TrainOptions) -> Learner:
+    learner = find_method(options.method, options.preset)
+    learner = with_settings(learner, parse(options.settings))
+    if options.weights:
+        check_weights_format(options.weights)
+        if not hasattr(learner, "weigh"):
+            raise EluteError(f"--weights: {options.method} weighs no rows")
+    if options.tensorboard and find_spec("tensorboard") is None:
+        raise EluteError("--tensorboard needs tensorboard", hint="pip install 'elute[tensorboard]'")
+    return learner
+
+
+def _demos(options: TrainOptions) -> DemoSet:
+    if not options.optimal and not options.supplementary:
+        raise EluteError("nothing to learn from", hint="give --optimal, --supplementary or both")
+    return DemoSet(
+        _first(options.optimal, options.optimal_rows), _first(options.supplementary, options.rows)
+    )
+
+
+def _first(spec: str, rows: int | None) -> Demonstrations | None:
+    """A file, or only its first rows; none where none was given."""
+    if not spec:
+        return None
+    source = open_demos(named(spec))
+    n = source.episodes.n_rows
+    return source.rows(0, n if rows is None else min(rows, n))
+
+
+def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner:
+    """The learner with an actor that keeps to the bounds of options, task or file."""
+    design = getattr(learner, "actor", None)
+    bounds = _bounds(demos, options)
+    if not isinstance(design, Design) or design.bounds is not None or bounds is None:
+        return learner
+    width = demos.all.actions.shape[1]
+    low, high = (tuple(np.broadcast_to(side, width).tolist()) for side in (bounds.low, bounds.high))
+    changed: Learner = replace(learner, actor=replace(design, bounds=(low, high)))  # type: ignore[type-var]
+    return changed
+
+
+def _bounds(demos: DemoSet, options: TrainOptions) -> Bounds | None:
+    if options.task:
+        task, rows = find_task(options.task), demos.all
+        has = rows.observations.shape[1], rows.actions.shape[1]
+        wants = task.n_observations, task.n_actions
+        if has != wants:
+            raise EluteError(
+                f"{has[0]} observation and {has[1]} action columns; {task.name} has "
+                f"{wants[0]} and {wants[1]}",
+                hint="elute demos convert --adapt TASK fits older data",
+            )
+    if options.bounds:
+        return parse_bounds(options.bounds)
+    if options.task:
+        return Bounds(*find_task(options.task).bounds)
+    stated = stated_bounds(demos)
+    return None if stated is None else stated[0]
+
+
+def _prepare(folder: Path, seeds: list[int]) -> None:
+    """Make the folder; say which policies in it are of another training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EluteError(f"{folder}: cannot be made a folder: {error.strerror}") from error
+    check_output(folder / "seed-0.safetensors")
+    others = {file.name for file in folder.glob("seed-*.safetensors")}
+    others -= {_file(folder, seed).name for seed in seeds}
+    if others:
+        say(f"warning: {folder} holds {', '.join(sorted(others))} from before")
+
+
+def _file(folder: Path, seed: int) -> Path:
+    return folder / f"seed-{seed}.safetensors"
+
+
+def _train_one(
+    training: Training,
+    demos: DemoSet,
+    folder: Path,
+    seed: int,
+    report: Report,
+    *,
+    weights: str,
+    board: bool,
+) -> dict[str, Any]:
+    """One seed, from demonstrations to files."""
+    last: dict[str, float] = {}
+    with _board(folder / "tensorboard" / f"seed-{seed}" if board else None) as write:
+
+        def log(row: Mapping[str, float]) -> None:
+            last.update(row)
+            write(row)
+
+        trained = train(training, demos, seed, report=report, log=log)
+    about = dict(trained.policy.about) | {"seed": seed}
+    if trained.choice is not None:
+        about["reverse_step"] = trained.choice.reverse_step
+    path = folder / f"diverged-{seed}.safetensors" if trained.diverged else _file(folder, seed)
+    save_policy(replace(trained.policy, about=about), path)  # type: ignore[type-var]
+    if weights and trained.weights is not None:
+        write_weights(trained.weights, folder / f"weights-{seed}.{weights}")
+    return {
+        "seed": seed,
+        "policy": str(path),
+        "task": about.get("task"),
+        "reverse_step": about.get("reverse_step"),
+        "seconds": round(trained.seconds, 2),
+        "losses": {k: v for k, v in last.items() if k not in ("update", "updates")},
+        "diverged": trained.diverged,
+    }
+
+
+@contextmanager
+def _board(folder: Path | None) -> Iterator[Callable[[Mapping[str, float]], None]]:
+    """Writes losses as TensorBoard event files, if asked to."""
+    if folder is None:
+        yield lambda row: None
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(folder) as writer:
+
+        def write(row: Mapping[str, float]) -> None:
+            for name, value in row.items():
+                if name not in ("update", "updates"):
+                    writer.add_scalar(name, value, int(row["update"]))
+
+        yield write
+
+
+@contextmanager
+def _progress(n_seeds: int) -> Iterator[Callable[[int, str, int, int], None]]:
+    """A bar over all seeds."""
+    shares = [0.0] * n_seeds
+    with progress("training") as update:
+
+        def told(i: int, what: str, done: int, total: int) -> None:
+            before, after = STAGES.get(what, (0.0, 1.0))
+            shares[i] = max(shares[i], before + (after - before) * done / max(total, 1))
+            update(round(100 * sum(shares)), 100 * n_seeds)
+
+        yield told
+
+
+def _report(options: TrainOptions, demos: DemoSet, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    purifier = options.purifier
+    return {
+        "method": options.method,
+        "preset": options.preset,
+        "purifier": None if purifier is None else purifier.method,
+        "rows": [len(given) for given in demos.given],
+        "seeds": rows,
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    table = Table("seed", "policy", "seconds", "reverse step", "last losses", box=None)
+    for row in report["seeds"]:
+        losses = ", ".join(f"{name} {value:.4g}" for name, value in row["losses"].items())
+        step = "-" if row["reverse_step"] is None else str(row["reverse_step"])
+        table.add_row(str(row["seed"]), row["policy"], f"{row['seconds']:.1f}", step, losses)
+    out.print(table)

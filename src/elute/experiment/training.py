@@ -1,0 +1,98 @@
+"""Any purifier with any learner, for one seed.
+
+    D_s' = purifier(D_s),   policy = learner(D_o, D_s')
+
+Baselines learn from D_o and D_s, purified ones from D_o and D_s'. Every learner is used alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from elute.episodes import Array
+from elute.experiment.parallel import Report
+from elute.learners.descent import DivergenceError
+from elute.learners.learner import Learner, Log, Policy, silent
+from elute.purify.diffusion import DiffusionPurifier
+from elute.purify.purifier import Purifier, Transform
+from elute.purify.select import Choice, choose_reverse_step
+from elute.rng import Seeds
+from elute.types import DemoSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is done with demonstrations to get a policy."""
+
+    learner: Learner
+    purifier: Purifier | None = None
+    auto: bool = False
+    """Choose the purifier's reverse step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What came of it."""
+
+    policy: Policy
+    weights: Array | None
+    """Of the rows of D_o and D_s, by a learner that weighs them."""
+    choice: Choice | None
+    seconds: float
+    diverged: str = ""
+    """Why it stopped early, with the last good policy."""
+
+
+def train(
+    training: Training,
+    demos: DemoSet,
+    seed: int,
+    *,
+    report: Report = lambda what, done, total: None,
+    log: Log = silent,
+) -> Trained:
+    """Purify if asked to, then learn."""
+    began, seeds = perf_counter(), Seeds(seed)
+    choice = None
+    if training.purifier is not None:
+        transform, choice = fit_purifier(training, demos, seeds, report)
+        demos = DemoSet(demos.optimal, transform(demos.supplementary, seed=seed))
+
+    def told(row: Mapping[str, float]) -> None:
+        report("learning", int(row["update"]) + 1, int(row["updates"]))
+        log(row)
+
+    policy, weights, diverged = _learn(training.learner, demos, seeds, told)
+    return Trained(
+        policy=policy,
+        weights=weights,
+        choice=choice,
+        seconds=perf_counter() - began,
+        diverged=diverged,
+    )
+
+
+def fit_purifier(
+    training: Training, demos: DemoSet, seeds: Seeds, report: Report
+) -> tuple[Transform, Choice | None]:
+    """The fitted purifier, and how its step was chosen."""
+    purifier, choice = training.purifier, None
+    assert purifier is not None
+    if training.auto and isinstance(purifier, DiffusionPurifier):
+        choice = choose_reverse_step(
+            purifier, demos, seeds, progress=lambda d, n: report("choosing the step", d, n)
+        )
+        purifier = replace(purifier, reverse_step=choice.reverse_step)
+    fitted = purifier.fit(demos, seeds, progress=lambda d, n: report("fitting the purifier", d, n))
+    return fitted, choice
+
+
+def _learn(
+    learner: Learner, demos: DemoSet, seeds: Seeds, log: Log
+) -> tuple[Policy, Array | None, str]:
+    try:
+        if hasattr(learner, "weigh"):
+            return *learner.weigh(demos, seeds("learn"), log), ""
+        return learner.fit(demos, seeds("learn"), log), None, ""
+    except DivergenceError as stopped:
+        return stopped.policy, None, stopped.message

@@ -1,0 +1,58 @@
+"""What a learner is: frozen settings that turn demonstrations into a policy.
+
+    policy = BC().fit(DemoSet(optimal=good, supplementary=noisy), Seeds(0)("bc"))
+
+Some learners weigh rows on the way, and can say how: their `weigh` returns the policy and one
+weight for each row of D_o followed by D_s.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from elute.episodes import Array
+from elute.types import DemoSet
+
+Log = Callable[[Mapping[str, float]], None]
+"""Given `update`, `updates` and losses by name, every so often."""
+
+
+def silent(row: Mapping[str, float]) -> None:
+    """Log nothing."""
+
+
+class Policy(Protocol):
+    """What acts."""
+
+    @property
+    def n_observations(self) -> int: ...  # noqa: D102
+    @property
+    def n_actions(self) -> int: ...  # noqa: D102
+    @property
+    def std(self) -> Array: ...  # noqa: D102
+    @property
+    def about(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
+        """Actions, (n, A), for observations, (n, S); without a stream always the same ones."""
+
+
+class Learner(Protocol):
+    """Frozen settings with a `fit`; the same stream gives the same policy."""
+
+    def fit(self, demos: DemoSet, rng: np.random.Generator, log: Log = silent) -> Policy:
+        """A policy.
+
+        Raises:
+            EluteError: the method cannot use these demonstrations.
+            DivergenceError: a loss is not finite; it carries the last good policy.
+        """
+
+
+class Weighing(Learner, Protocol):
+    """A learner that weighs rows."""
+
+    def weigh(
+        self, demos: DemoSet, rng: np.random.Generator, log: Log = silent
+    ) -> tuple[Policy, Array]:
+        """The policy of `fit`, and a weight for each row of `demos.all`."""
