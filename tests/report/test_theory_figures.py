@@ -15,16 +15,16 @@ from elute.theory.wiener import GaussianModel
 LINEAR = Schedule.linear()
 
 
-def shown(distances=None):
+def shown(distances=None, shift=1.0, delta=1.0):
     rng = np.random.default_rng(0)
     scores = score_bounds(lambda step: rng.standard_normal((50, 2)), 300)
     rows = rng.standard_normal((60, 2))
     return DataFigures(
         title="noisy.hdf5, target joint",
         schedule=LINEAR,
-        forward=forward(rows, rows + 1.0, LINEAR, STEPS, rng),
-        bounds=data_bounds(LINEAR, scores, 1.0),
-        model=GaussianModel(np.eye(2), 0.3 * np.eye(2)),
+        forward=forward(rows, rows + shift, LINEAR, STEPS, rng),
+        bounds=data_bounds(LINEAR, scores, delta),
+        model=GaussianModel(np.eye(2), 0.3 * delta * np.eye(2)),
         distances=distances,
         marks={"auto": 100, "Theorem 4": 0},
     )
@@ -50,6 +50,11 @@ def test_figures_of_data_with_and_without_the_truth(tmp_path):
     assert plain == measured
     assert len(plain) == 3
     assert all(path.stat().st_size > 10_000 for path in plain)
+
+
+def test_sets_that_do_not_differ_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need elute[report]")
+    assert len(draw_data(shown(shift=0.0, delta=0.0), tmp_path)) == 3
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch):

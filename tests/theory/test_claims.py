@@ -1,6 +1,7 @@
 """The ledger: each verdict, and that it would be another one if the numbers were others."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -245,3 +246,11 @@ def test_the_published_numbers_that_the_spec_lists():
     assert wrong == {
         ("ant", "D2-L1"), ("halfcheetah", "D2-L2"), ("hopper", "D1-L3"), ("hopper", "D2-L3"),
     }  # fmt: skip
+
+
+def test_the_page_lists_every_claim_with_its_verdict():
+    page = (Path(__file__).parents[2] / "docs/concepts/theory.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    for checked in ledger():
+        claim, where = (text.replace("|", "\\|") for text in (checked.claim, checked.where))
+        assert f"| {claim} | {where} | {checked.verdict} |" in rows

@@ -265,10 +265,10 @@ def theory(
         Path | None, typer.Option(help="A purifier saved by purify; else one is trained.")
     ] = None,
     optimal_rows: Annotated[
-        int | None, typer.Option(min=2, help="Use only the first N optimal rows.")
+        int | None, typer.Option(min=4, help="Use only the first N optimal rows.")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=2, help="Use only the first N noisy rows.")
+        int | None, typer.Option(min=4, help="Use only the first N noisy rows.")
     ] = None,
     target: Target = "",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,

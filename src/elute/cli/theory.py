@@ -98,6 +98,7 @@ def facts(study: "Study") -> dict[str, Any]:
             "known": study.known,
             "columns": {name: _number(value) for name, value in study.noise.items()},
         },
+        "ratio": _number(study.ratio),
         "score": [
             {
                 "step": i,
@@ -184,6 +185,7 @@ def _show_study(found: dict[str, Any]) -> None:
     about.add_row("rows", f"{found['rows']}, with {found['optimal_rows']} optimal ones")
     about.add_row("target", f"{found['target']}: d = {found['dimension']} columns are purified")
     about.add_row("||delta||", f"{delta['norm']:.4g} in units of the purifier; {how}")
+    about.add_row("C~ / C", f"{found['ratio']:.3g}; lambda is positive somewhere only above 2.485")
     out.print(about, markup=False)
     out.print()
     out.print(_steps_table(found))
@@ -201,7 +203,7 @@ def _steps_table(found: dict[str, Any]) -> Table:
     table = Table(
         "step", "KL", "delta\nleft", "no\nnearer", "Lambda\nper step", "Lambda\ncorrected",
         "Lambda\nprinted", "lambda\nprinted", *(["measured"] if measured else []),
-        box=None, padding=(0, 1),
+        box=None, padding=(0, 1, 0, 0),
     )  # fmt: skip
     for row in found["bounds"]:
         values = (
@@ -229,7 +231,7 @@ NAMES = {
     "at_least": "Theorem 2 corrected: below it delta cannot be undone",
     "gaussian_mean": "Gaussian data: nearest to x_o, mean of many draws",
     "gaussian_draw": "Gaussian data: nearest to x_o, one draw",
-    "matched": "Gaussian data, rule of thumb: (1 - alpha_bar) / alpha_bar = variance of delta",
+    "matched": "Gaussian data, by rule: (1 - alpha_bar) / alpha_bar = var(delta)",
     "alike": "diffused D_s differs from D_o no more than D_o from itself",
     "measured": "measured: nearest to the clean actions, one draw",
     "measured_mean": "measured: nearest to the clean actions, as elute purifies",

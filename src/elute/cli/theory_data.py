@@ -63,6 +63,8 @@ class Study:
     """From clean actions in the data, and not estimated."""
     scores: ScoreBounds
     bounds: DataBounds
+    ratio: float
+    """C~ / C where lambda bends, or as far as it is known."""
     forward: Forward
     model: GaussianModel
     distances: Distances | None
@@ -80,6 +82,8 @@ def study_data(options: "TheoryOptions") -> Study:
     demos = _read(options, seeds)
     trained, chosen, noise = _purifier(options, demos, seeds)
     schedule, columns = trained.purifier.noise_schedule, Columns.of(trained)
+    if not columns.free.any():
+        raise EluteError("no column varies that this target purifies", hint="try --target joint")
     rows = at_most(demos.supplementary, ROWS, seeds)
     clean = _clean(rows)
     if clean is not None:
@@ -114,6 +118,7 @@ def study_data(options: "TheoryOptions") -> Study:
         known=clean is not None,
         scores=scores,
         bounds=bounds,
+        ratio=bends.ratio,
         forward=diffused,
         model=model,
         distances=distances,

@@ -36,6 +36,8 @@ COLOURS: dict[Form, str] = {"printed": PRINTED, "corrected": CORRECTED}
 """Told apart by the colour-blind too."""
 SHADES = ("#bcd7ea", "#7fb2d6", "#3d87bd", "#00456b")
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+LEAST = 1e-3
+"""Nats that are still drawn."""
 RATIO = 3.0
 """C~ / C of the pictures: large enough for the premise of Proposition 3."""
 NEEDED = 2.485
@@ -209,28 +211,32 @@ def _elasticity(path: Path) -> None:
 def _kl(path: Path, shown: DataFigures) -> None:
     found = shown.forward
     steps = np.array(found.steps)
+    zeta = -0.5 * np.log(shown.schedule.alpha_bar[steps])
+    steep = zeta * found.sample.fisher
+    by_fisher = np.sqrt(steep[1:] * steep[:-1]) * np.diff(np.log(zeta))
+    between = np.sqrt(steps[1:] * steps[:-1])
     with _figure(path, f"Theorem 1: {shown.title}") as figure:
         left, right = figure.subplots(1, 2)
-        left.plot(steps, found.sample.kl, color=CORRECTED, label="the two sets, diffused")
-        left.plot(steps, found.gaussian, color=MEASURED, label="if both were Gaussian")
-        left.plot(steps, found.halves.kl, color=CORRECTED, lw=1, ls="--", label="half of D_o, D_s")
-        left.plot(steps, found.floor.kl, color="0.5", lw=1, ls="--", label="two halves of D_o")
-        left.set_yscale("log")
-        left.set_ylim(bottom=1e-3)
+        _logarithmic(left, steps, found.sample.kl, CORRECTED, "the two sets, diffused")
+        _logarithmic(left, steps, found.gaussian, MEASURED, "if both were Gaussian")
+        _logarithmic(left, steps, found.halves.kl, CORRECTED, "half of D_o, D_s", "--")
+        _logarithmic(left, steps, found.floor.kl, "0.5", "two halves of D_o", "--")
+        _logarithmic(right, between, -np.diff(found.sample.kl), CORRECTED, "KL falls by")
+        _logarithmic(right, between, by_fisher, PRINTED, "Fisher divergence says", "o")
         _described(left, "KL(D_o || D_s)", "step i", "nats")
-        zeta = -0.5 * np.log(shown.schedule.alpha_bar[steps])
-        fallen = -np.diff(found.sample.kl)
-        by_fisher = np.diff(np.log(zeta)) * np.sqrt(
-            zeta[1:] * found.sample.fisher[1:] * zeta[:-1] * found.sample.fisher[:-1]
-        )
-        between = np.sqrt(steps[1:] * steps[:-1])
-        right.plot(between, fallen, color=CORRECTED, label="KL falls by")
-        right.plot(between, by_fisher, "o", ms=3.5, color=PRINTED, label="Fisher divergence says")
-        right.set_yscale("log")
-        right.set_ylim(bottom=1e-3)
         _described(right, "its fall from step to step", "step i", "nats")
-        for axis in (left, right):
-            axis.set_xscale("log")
+
+
+def _logarithmic(
+    axis: "Axes", x: Floats, y: Floats, colour: str, label: str, style: str = "-"
+) -> None:
+    """What is too small to see, or not positive, lies below the picture."""
+    shown = np.maximum(y, 0.1 * LEAST)
+    width = 1.5 if style == "-" else 1.0
+    axis.plot(x, shown, style, color=colour, lw=width, ms=3.5, label=label)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_ylim(LEAST, max(1.0, axis.get_ylim()[1], 2 * float(shown.max())))
 
 
 def _data_bounds(path: Path, shown: DataFigures) -> None:
@@ -251,7 +257,7 @@ def _data_bounds(path: Path, shown: DataFigures) -> None:
             axis.set_xscale("log")
         left.set_yscale("log")
         left.set_ylim(bottom=0.1)
-        right.set_ylim(0, 3 * bounds.path_lower[0])
+        right.set_ylim(0, 3 * max(0.1, bounds.path_lower[0]))
         _described(left, "bounds at the root mean square of ||delta||", "step i", "||x_o - x_hat||")
         _described(right, "near the data", "step i", "", legend=False)
 
@@ -271,7 +277,8 @@ def _contraction(path: Path, shown: DataFigures) -> None:
         directions = shown.model.contractions(alpha_bar)
         left.fill_between(steps, directions[:, 0], directions[:, -1], color=CORRECTED, alpha=0.15,
                           lw=0, label="narrowest to widest direction")  # fmt: skip
-        left.plot(steps, shown.model.survives(alpha_bar), color=CORRECTED, label="of delta")
+        if shown.model.noise.any():
+            left.plot(steps, shown.model.survives(alpha_bar), color=CORRECTED, label="of delta")
         _described(left, "share that is left (Wiener contraction)", "step i", "")
         for draws, style, label in ((np.inf, "-", "mean"), (1.0, "--", "one draw")):
             error = np.sqrt(shown.model.error(alpha_bar, draws=draws))

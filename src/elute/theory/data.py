@@ -36,6 +36,8 @@ ScoresAt = Callable[[int], Floats]
 FAILURE_PROB = 0.05
 STEPS = (1, 3, 5, 10, 30, 60, 100, 150, 200, 300, 500, 1000)
 """Of which is reported."""
+ERRORS = 2.0
+"""Standard errors within which two divergences are one."""
 SCORE_STEPS = 100
 """At which the score is asked for."""
 MIXTURE_ROWS = 1000
@@ -164,7 +166,8 @@ class Forward:
     @property
     def alike_step(self) -> int | None:
         """The first step at which D_s differs from D_o no more than D_o from itself."""
-        alike = _first(self.halves.kl <= self.floor.kl)
+        error = np.hypot(self.halves.kl_error, self.floor.kl_error)
+        alike = _first(self.halves.kl <= self.floor.kl + ERRORS * error)
         return None if alike is None else self.steps[alike]
 
 
