@@ -145,14 +145,14 @@ def _distances(study: "Study") -> list[dict[str, float]] | None:
     """Measured, where the clean actions are known."""
     if study.distances is None or study.usual is None:
         return None
-    chain, usual = study.distances, study.usual
-    before = {"step": 0, "one_draw": chain.delta.mean(), "purified": usual.delta.mean()}
-    means = (found.purified.mean(axis=1) for found in (chain, usual))
-    after = [
-        {"step": i, "one_draw": one, "purified": mean}
-        for i, one, mean in zip(chain.steps, *means, strict=True)
+    chain, usual = (
+        [found.delta.mean(), *found.purified.mean(axis=1)]
+        for found in (study.distances, study.usual)
+    )
+    return [
+        {"step": step, "one_draw": _number(one), "purified": _number(mean)}
+        for step, one, mean in zip((0, *study.distances.steps), chain, usual, strict=True)
     ]
-    return [{name: _number(value) for name, value in row.items()} for row in (before, *after)]
 
 
 def _number(value: float) -> float:
@@ -245,8 +245,10 @@ def _draw(study: "Study | None", folder: Path) -> list[Path]:
     names = {"auto": "auto", "model": "model", "gaussian_mean": "Gaussian data",
              "theorem_4_corrected": "Theorem 4"}  # fmt: skip
     marks = {names[key]: step for key, step in study.steps.items() if key in names and step}
+    spec = study.about["supplementary"]
+    name = Path(spec).name if Path(spec).is_absolute() else spec
     shown = DataFigures(
-        title=f"{Path(study.about['supplementary']).name}, target {study.about['target']}",
+        title=f"{name}, target {study.about['target']}",
         schedule=study.schedule,
         forward=study.forward,
         bounds=study.bounds,

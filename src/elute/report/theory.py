@@ -212,19 +212,17 @@ def _kl(path: Path, shown: DataFigures) -> None:
     found = shown.forward
     steps = np.array(found.steps)
     zeta = -0.5 * np.log(shown.schedule.alpha_bar[steps])
-    steep = zeta * found.sample.fisher
-    by_fisher = np.sqrt(steep[1:] * steep[:-1]) * np.diff(np.log(zeta))
-    between = np.sqrt(steps[1:] * steps[:-1])
+    between, fall = np.sqrt(steps[1:] * steps[:-1]), -np.diff(found.sample.kl)
     with _figure(path, f"Theorem 1: {shown.title}") as figure:
         left, right = figure.subplots(1, 2)
         _logarithmic(left, steps, found.sample.kl, CORRECTED, "the two sets, diffused")
         _logarithmic(left, steps, found.gaussian, MEASURED, "if both were Gaussian")
         _logarithmic(left, steps, found.halves.kl, CORRECTED, "half of D_o, D_s", "--")
         _logarithmic(left, steps, found.floor.kl, "0.5", "two halves of D_o", "--")
-        _logarithmic(right, between, -np.diff(found.sample.kl), CORRECTED, "KL falls by")
-        _logarithmic(right, between, by_fisher, PRINTED, "Fisher divergence says", "o")
+        _logarithmic(right, between, fall / np.diff(np.log(zeta)), CORRECTED, "-d KL / d ln zeta")
+        _logarithmic(right, steps, zeta * found.sample.fisher, PRINTED, "zeta F", "o")
         _described(left, "KL(D_o || D_s)", "step i", "nats")
-        _described(right, "its fall from step to step", "step i", "nats")
+        _described(right, "its fall, and what the Fisher divergence F says", "step i", "")
 
 
 def _logarithmic(
