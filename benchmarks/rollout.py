@@ -30,7 +30,7 @@ from elute.envs.task import Task, find_task
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.noise import ActionNoise
-from elute.policy import GaussianPolicy, load_policy
+from elute.policy import GaussianPolicy, StoredPolicy, load_policy
 from elute.rng import Seeds
 
 RESULTS = Path(__file__).parent / "results" / "rollout.json"
@@ -91,7 +91,7 @@ def fastest(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
     return {name: STEPS / spent for name, spent in seconds.items()}
 
 
-def a_policy(task: Task) -> tuple[GaussianPolicy, str]:
+def a_policy(task: Task) -> tuple[StoredPolicy, str]:
     """The expert if it is shipped, or random weights; and which it is."""
     try:
         return load_policy(shipped_path(task.name)), "expert"
@@ -106,7 +106,7 @@ def a_policy(task: Task) -> tuple[GaussianPolicy, str]:
         return GaussianPolicy(layers, np.zeros(a), *units, *bounds, squashed=True), "random weights"
 
 
-def played(rollouts: Rollouts, policy: GaussianPolicy) -> list[Stretch]:
+def played(rollouts: Rollouts, policy: StoredPolicy) -> list[Stretch]:
     """The first steps of the first episodes."""
     rollouts.restart(0)
     return rollouts.advance(policy, STEPS // LANES)
@@ -123,7 +123,7 @@ def vectorised(task: Task, kind: Callable[..., VectorEnv], n: int) -> VectorEnv:
     return vector
 
 
-def driver(vector: VectorEnv, policy: GaussianPolicy) -> Callable[[], object]:
+def driver(vector: VectorEnv, policy: StoredPolicy) -> Callable[[], object]:
     """The loop around a vector environment."""
     rng = np.random.default_rng(0)
 

@@ -14,17 +14,23 @@ import numpy as np
 from elute.demos.output import output
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.policy import GaussianPolicy
+from elute.policy import GaussianPolicy, StoredPolicy
 
 OPSET = 17
 
 
-def export_onnx(policy: GaussianPolicy, path: Path) -> None:
+def export_onnx(policy: StoredPolicy, path: Path) -> None:
     """Write the model.
 
     Raises:
-        EluteError: the onnx package is missing, or the file cannot be written.
+        EluteError: it is no Gaussian policy, the onnx package is missing, or the file cannot be
+            written.
     """
+    if not isinstance(policy, GaussianPolicy):
+        raise EluteError(
+            "a policy that acts by diffusion has no ONNX model",
+            hint="policies of the other methods have one",
+        )
     if find_spec("onnx") is None:
         raise EluteError("onnx is not installed", hint="pip install 'elute[onnx]'")
     with output(path) as temporary:

@@ -3,7 +3,8 @@
     mu(s) = f((s - mean) / scale),   a ~ N(mu(s), exp(log_std)^2)
 
 f has tanh or relu hidden layers and a linear end; a squashed policy bends it into the bounds by a
-last tanh, any other is clipped to them. Stored as safetensors with a JSON header.
+last tanh, any other is clipped to them. Stored as safetensors with a JSON header, whose kind tells
+it from the other policy there is, `elute.diffusion.policy`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +17,19 @@ import numpy as np
 from safetensors.numpy import save
 
 from elute.demos.output import output
+from elute.diffusion.policy import DiffusionPolicy
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.safetensors_file import metadata, read_safetensors
 
-KIND = "elute policy"
+KIND, DIFFUSION = "elute policy", "elute diffusion policy"
 VERSION = 1
+UNITS = ("mean", "scale", "low", "high")
+ARRAYS = {
+    KIND: ("log_std", *UNITS),
+    DIFFUSION: ("told", "beta", "action_mean", "action_scale", *UNITS),
+}
+"""Fields beside the layers that are stored as arrays, by kind."""
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, 0),
@@ -117,22 +125,22 @@ class GaussianPolicy:
         return (actions[0] if one else actions), None
 
 
-def save_policy(policy: GaussianPolicy, path: Path) -> None:
+StoredPolicy = GaussianPolicy | DiffusionPolicy
+"""What a file may hold."""
+
+
+def save_policy(policy: StoredPolicy, path: Path) -> None:
     """Write a policy; a killed process leaves the old file or the new one.
 
     Raises:
         EluteError: it cannot be written.
     """
-    arrays = {name: getattr(policy, name) for name in ("log_std", "mean", "scale", "low", "high")}
+    header: dict[str, Any] = {"kind": DIFFUSION, "version": VERSION, "about": dict(policy.about)}
+    if isinstance(policy, GaussianPolicy):
+        header |= {"kind": KIND, "squashed": policy.squashed, "activation": policy.activation}
+    arrays = {name: getattr(policy, name) for name in ARRAYS[header["kind"]]}
     for i, (weights, bias) in enumerate(policy.layers):
         arrays |= {f"layers.{i}.weights": weights, f"layers.{i}.bias": bias}
-    header = {
-        "kind": KIND,
-        "version": VERSION,
-        "squashed": policy.squashed,
-        "activation": policy.activation,
-        "about": dict(policy.about),
-    }
     stored = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()},
         metadata=metadata(header),
@@ -141,8 +149,8 @@ def save_policy(policy: GaussianPolicy, path: Path) -> None:
         temporary.write_bytes(stored)
 
 
-def load_policy(path: Path) -> GaussianPolicy:
-    """Read a policy.
+def load_policy(path: Path) -> StoredPolicy:
+    """Read a policy of either kind.
 
     Raises:
         EluteError: the file is none, of another version, or broken.
@@ -151,38 +159,35 @@ def load_policy(path: Path) -> GaussianPolicy:
         header, arrays = read_safetensors(path, "np")
     except ValueError as error:
         raise _none(path, str(error)) from error
-    make = _MAKERS.get(str(header.get("kind")))
-    if make is None:
+    if header.get("kind") not in (KIND, DIFFUSION):
         raise _none(path, "its header is of something else")
     if header.get("version") != VERSION:
         raise EluteError(
             f"{path}: a policy of version {header.get('version')}; this is version {VERSION}"
         )
     try:
-        return make(header, arrays)
+        return _policy(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, EluteError) as error:
         raise _none(path, f"header and weights do not fit: {error}") from error
 
 
-def _gaussian(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> GaussianPolicy:
+def _policy(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> StoredPolicy:
     n_layers = sum(name.endswith(".weights") for name in arrays)
     if not n_layers or not all(np.isfinite(a).all() for n, a in arrays.items() if "layers" in n):
         raise ValueError("no layers, or weights that are not finite")
+    layers = tuple(
+        (arrays[f"layers.{i}.weights"], arrays[f"layers.{i}.bias"]) for i in range(n_layers)
+    )
+    others, about = {n: arrays[n] for n in ARRAYS[header["kind"]]}, dict(header["about"])
+    if header["kind"] == DIFFUSION:
+        return DiffusionPolicy(layers, **others, about=about)
     return GaussianPolicy(
-        layers=tuple(
-            (arrays[f"layers.{i}.weights"], arrays[f"layers.{i}.bias"]) for i in range(n_layers)
-        ),
-        **{name: arrays[name] for name in ("log_std", "mean", "scale", "low", "high")},
+        layers,
+        **others,
         squashed=bool(header["squashed"]),
         activation=header.get("activation", "tanh"),  # the shipped experts do not say
-        about=dict(header["about"]),
+        about=about,
     )
-
-
-_MAKERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Array]], GaussianPolicy]] = {
-    KIND: _gaussian,
-}
-"""By the kind that the header names."""
 
 
 def _none(path: Path, reason: str) -> EluteError:

@@ -97,3 +97,21 @@ def test_values_that_are_not_finite_are_refused():
     actions[3, 1] = np.nan
     with pytest.raises(EluteError, match="not finite"):
         QUICK.clone(replace(linear(10), actions=actions), Seeds(0)("bc"))
+
+
+def test_rows_held_out_stop_it_before_noise_is_learnt_by_heart():
+    few = linear(120, noise=0.5)
+    long = BC(updates=3000, hold_out=0.0).clone(few, Seeds(0)("bc"))
+    stopped = BC(updates=3000).clone(few, Seeds(0)("bc"))
+    truth = linear(2000, seed=1)
+    assert error(long, few) < 0.1 * 0.25  # by heart
+    assert error(stopped, truth) < 0.5 * error(long, truth)
+
+
+def test_without_noise_it_goes_on():
+    """Held-out rows get better all the time, so all updates are done, as without them."""
+    demos = linear(300)
+    stopped, whole = (
+        BC(updates=400, hold_out=share).clone(demos, Seeds(0)("bc")) for share in (0.2, 0.0)
+    )
+    assert error(stopped, demos) == pytest.approx(error(whole, demos), rel=0.3)

@@ -12,7 +12,7 @@ from elute.collect.shipped import find_policy
 from elute.envs.task import Task, find_task
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate, stderr
-from elute.policy import GaussianPolicy
+from elute.policy import StoredPolicy
 
 VERSIONS = ("elute", "mujoco", "gymnasium", "numpy")
 
@@ -46,7 +46,7 @@ def run(
         say(f"wrote {video}: {frames} frames")
 
 
-def _policies(spec: str, task: str) -> dict[str, GaussianPolicy]:
+def _policies(spec: str, task: str) -> dict[str, StoredPolicy]:
     """By seed for a folder; one without a name otherwise."""
     if not Path(spec).is_dir():
         return {"": find_policy(spec, task)}

@@ -110,7 +110,7 @@ def purify(
     was moved.
     """
     from elute.cli import purify as job
-    from elute.cli.purifier import PurifierOptions
+    from elute.experiment.purifiers import PurifierOptions
 
     purifier = PurifierOptions(
         method=method, reverse_step=reverse_step, target=target, preset=preset, model=model,
@@ -182,7 +182,7 @@ def train(
 ) -> None:
     """Learn policies from demonstrations, purified first if you like."""
     from elute.cli import train as job
-    from elute.cli.purifier import PurifierOptions
+    from elute.experiment.purifiers import PurifierOptions
 
     purifier = PurifierOptions(
         method=purify or "diffusion", reverse_step=reverse_step, target=target,

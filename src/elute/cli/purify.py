@@ -11,7 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from elute.cli.arguments import named
-from elute.cli.purifier import PurifierOptions, check_purifier, clipped, fit_purifier
+from elute.cli.purifier import check_options, clipped, fit_purifier
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.audit import audit
@@ -21,6 +21,7 @@ from elute.demos.files import open_demos, save, split_spec
 from elute.demos.output import check_output
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.experiment.purifiers import PurifierOptions
 from elute.purify.artefact import save_transform
 from elute.purify.diffusion import DiffusionTransform
 from elute.purify.filters import FilterTransform
@@ -162,7 +163,7 @@ def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
         check_output(options.save_model, inputs)
         if options.purifier.method != "diffusion":
             raise EluteError(f"--save-model: {options.purifier.method} has no model to save")
-    check_purifier(options.purifier)
+    check_options(options.purifier)
 
 
 def _checkpoint(output: Path) -> Path:

@@ -12,19 +12,18 @@ import numpy as np
 from rich.table import Table
 
 from elute.cli.arguments import named, parse_bounds
-from elute.cli.purifier import PurifierOptions, check_purifier, make_purifier
 from elute.cli.show import out, print_json, progress, say
 from elute.demos.audit.summary import Bounds
 from elute.demos.files import open_demos
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import find_method
+from elute.experiment.methods import find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
+from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
 from elute.experiment.training import Training, train
 from elute.experiment.weights import check_weights_format, write_weights
-from elute.learners.actor import Design
 from elute.learners.learner import Learner
 from elute.policy import save_policy
 from elute.purify.clip import stated_bounds
@@ -126,15 +125,12 @@ def _first(spec: str, rows: int | None) -> Demonstrations | None:
 
 
 def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner:
-    """The learner with an actor that keeps to the bounds of options, task or file."""
-    design = getattr(learner, "actor", None)
+    """The learner with the bounds of options, task or file."""
     bounds = _bounds(demos, options)
-    if not isinstance(design, Design) or design.bounds is not None or bounds is None:
+    if bounds is None:
         return learner
     width = demos.all.actions.shape[1]
-    low, high = (tuple(np.broadcast_to(side, width).tolist()) for side in (bounds.low, bounds.high))
-    changed: Learner = replace(learner, actor=replace(design, bounds=(low, high)))  # type: ignore[type-var]
-    return changed
+    return with_bounds(learner, *(np.broadcast_to(b, width) for b in (bounds.low, bounds.high)))
 
 
 def _bounds(demos: DemoSet, options: TrainOptions) -> Bounds | None:
@@ -196,7 +192,7 @@ def _train_one(
     if trained.choice is not None:
         about["reverse_step"] = trained.choice.reverse_step
     path = folder / f"diverged-{seed}.safetensors" if trained.diverged else _file(folder, seed)
-    save_policy(replace(trained.policy, about=about), path)  # type: ignore[type-var]
+    save_policy(replace(trained.policy, about=about), path)
     if weights and trained.weights is not None:
         write_weights(trained.weights, folder / f"weights-{seed}.{weights}")
     return {

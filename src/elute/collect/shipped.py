@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elute.envs.task import TASKS, find_task
 from elute.errors import EluteError
-from elute.policy import GaussianPolicy, load_policy
+from elute.policy import StoredPolicy, load_policy
 
 FOLDER = Path(__file__).parent / "experts"
 CHECKPOINTS = ("1M", "1.5M", "3M")
@@ -32,7 +32,7 @@ def shipped_path(task: str, which: str = "best") -> Path:
     return FOLDER / f"{name}-{which}.safetensors"
 
 
-def find_policy(spec: str, task: str = "") -> GaussianPolicy:
+def find_policy(spec: str, task: str = "") -> StoredPolicy:
     """The policy of a name or file; `task` may stand in for the one left out of a name.
 
     Raises:

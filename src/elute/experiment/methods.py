@@ -1,11 +1,22 @@
 """Methods by name, each with its settings by name: `default` is the best we know."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from difflib import get_close_matches
 
+from elute.episodes import Array
 from elute.errors import EluteError
+from elute.learners.actor import Design
 from elute.learners.bc import BC
+from elute.learners.bcnd import BCND
+from elute.learners.dbc import DBC
+from elute.learners.demodice import DemoDICE
+from elute.learners.diffusion_bc import DiffusionBC
+from elute.learners.dwbc import DWBC
+from elute.learners.isw_bc import ISWBC
 from elute.learners.learner import Learner
+from elute.learners.self_weighted import SelfWeightedBC
+from elute.learners.smodice import SMODICE
 
 Presets = Mapping[str, Callable[[], Learner]]
 
@@ -15,6 +26,14 @@ METHODS: Mapping[str, Presets] = {
         "default": lambda: BC(on="optimal"),
         "paper": lambda: BC.paper(on="optimal"),
     },
+    "bcnd": {"default": BCND, "paper": BCND.paper, "no-ensemble": BCND.no_ensemble},
+    "self-weighted-bc": {"default": SelfWeightedBC, "reference": SelfWeightedBC.reference},
+    "dwbc": {"default": DWBC, "paper": DWBC.paper, "official": DWBC.official},
+    "isw-bc": {"default": ISWBC, "paper": ISWBC.paper},
+    "demodice": {"default": DemoDICE, "paper": DemoDICE.paper},
+    "smodice": {"default": SMODICE, "paper": SMODICE.paper},
+    "dbc": {"default": DBC, "paper": DBC.paper},
+    "diffusion-bc": {"default": DiffusionBC, "paper": DiffusionBC.paper},
 }
 """`bc` clones whatever is given, D_o and D_s."""
 
@@ -35,3 +54,20 @@ def find_method(name: str, preset: str = "default") -> Learner:
             f"{preset!r} is no preset of {name}", hint=f"there are {', '.join(presets)}"
         )
     return presets[preset]()
+
+
+def with_bounds(learner: Learner, low: Array, high: Array) -> Learner:
+    """The learner with policies that keep to these bounds, unless it has its own."""
+    sides = tuple(low.tolist()), tuple(high.tolist())
+    design = getattr(learner, "actor", None)
+    if isinstance(design, Design) and design.bounds is None:
+        return _changed(learner, "actor", replace(design, bounds=sides))
+    if design is None and getattr(learner, "bounds", sides) is None:
+        return _changed(learner, "bounds", sides)
+    return learner
+
+
+def _changed(learner: Learner, name: str, value: object) -> Learner:
+    given = {f.name: getattr(learner, f.name) for f in fields(learner)}  # type: ignore[arg-type]
+    made: Learner = type(learner)(**(given | {name: value}))
+    return made

@@ -7,8 +7,10 @@ Results come as they are done. What is done must not depend on who does it: ever
 thread, and brings its own seeds. An exception in one stops all.
 """
 
+import ctypes
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from queue import Empty
@@ -82,10 +84,17 @@ def _end(pool: ProcessPoolExecutor) -> None:
 def _begin(reports: Any) -> None:  # noqa: ANN401
     global _reports  # noqa: PLW0603 (a process has one)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master decides
+    _end_with_master()
     _reports = reports
     import torch  # noqa: PLC0415 (only where work is done)
 
     torch.set_num_threads(1)
+
+
+def _end_with_master() -> None:
+    """A master that is killed takes its workers with it, where the system can do that (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _do(work: Callable[[T, Report], R], thing: T, i: int) -> R:

@@ -85,9 +85,10 @@ class Actor(nn.Module):
 
     def log_prob(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Log density of each action entry, (n, A)."""
-        log_std = self.log_std.clamp(min=math.log(self.design.least_std), max=2.0)
-        z = (targets - self(inputs)) * torch.exp(-log_std)
-        density: Tensor = -0.5 * z**2 - log_std - 0.5 * math.log(2 * math.pi)
+        # put back into its bounds first: a clamp in the graph would have no gradient out of them
+        self.log_std.data.clamp_(min=math.log(self.design.least_std), max=2.0)
+        z = (targets - self(inputs)) * torch.exp(-self.log_std)
+        density: Tensor = -0.5 * z**2 - self.log_std - 0.5 * math.log(2 * math.pi)
         return density
 
     def set_std(self, std: Array) -> None:

@@ -7,34 +7,21 @@ weight for each row of D_o followed by D_s.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from elute.episodes import Array
+from elute.policy import StoredPolicy as Policy
 from elute.types import DemoSet
 
+__all__ = ["Learner", "Log", "Policy", "Weighing", "silent"]
 Log = Callable[[Mapping[str, float]], None]
 """Given `update`, `updates` and losses by name, every so often."""
 
 
 def silent(row: Mapping[str, float]) -> None:
     """Log nothing."""
-
-
-class Policy(Protocol):
-    """What acts."""
-
-    @property
-    def n_observations(self) -> int: ...  # noqa: D102
-    @property
-    def n_actions(self) -> int: ...  # noqa: D102
-    @property
-    def std(self) -> Array: ...  # noqa: D102
-    @property
-    def about(self) -> Mapping[str, Any]: ...  # noqa: D102
-    def act(self, observations: Array, rng: np.random.Generator | None = None) -> Array:
-        """Actions, (n, A), for observations, (n, S); without a stream always the same ones."""
 
 
 class Learner(Protocol):

@@ -54,7 +54,7 @@ SPOILT_ROWS = 512
 FAILURE_PROB = 0.05
 """How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
 THEOREM_ROWS = 512
-CLONE = BC(updates=800)
+CLONE = BC(updates=800, hold_out=0.0)
 
 
 @dataclass(frozen=True)

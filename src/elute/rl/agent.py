@@ -33,6 +33,9 @@ class Learning:
     hidden: tuple[int, ...] = (100, 100)
     initial_std: float | None = None
     """Of every action; by default what the task says."""
+    least_std: float = 0.0
+    """A policy that always acts with some noise learns to bear it. Without a floor (the paper) the
+    deviations go down to a tenth, and any noise in the demonstrations is a fall."""
     gamma: float = 0.995
     lam: float = 0.97
     value_rate: float = 3e-4
@@ -119,6 +122,8 @@ class Agent:
         actions = tensor(np.concatenate([stretch.actions for stretch in stretches]))
         batch = Batch(seen, actions, tensor(gains))
         step = trpo_step(self.network, batch, self.settings.trpo, self.squash)
+        with torch.no_grad():
+            self.network.log_std.clamp_(min=math.log(max(self.settings.least_std, 1e-8)))
         self.observed.add(np.concatenate([stretch.observations[:-1] for stretch in stretches]))
         return step
 

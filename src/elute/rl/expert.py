@@ -25,7 +25,7 @@ from elute.envs.rollout import Rollouts
 from elute.envs.task import Task
 from elute.errors import EluteError
 from elute.noise import ActionNoise
-from elute.policy import GaussianPolicy, load_policy, save_policy
+from elute.policy import GaussianPolicy, StoredPolicy, load_policy, save_policy
 from elute.rl.agent import Agent, Learning, Running
 from elute.rl.trpo import Step
 from elute.rng import Seeds
@@ -65,7 +65,7 @@ def train_expert(
     seed: int = 0,
     workers: int = 1,
     log: Log = lambda row: None,
-) -> GaussianPolicy:
+) -> StoredPolicy:
     """Train, or go on training, in a folder; the best policy by mean return of the mean action.
 
     Writes `1M.safetensors` and so on, `best.safetensors`, `curve.json`, and `state.safetensors` to
@@ -108,7 +108,8 @@ class _Run:
         self.agent = Agent(task, settings.learning, self.seeds("agent"))
         self.env_steps, self.updates, self.seconds = 0, 0, 0.0
         self.curve: list[dict[str, float]] = []
-        self.best, self.best_score = self._policy(), -np.inf
+        self.best: StoredPolicy = self._policy()
+        self.best_score = -np.inf
         fixed = asdict(settings)
         del fixed["env_steps"]  # a run may be prolonged
         self.identity = {"task": task.name, "seed": seed, "settings": fixed}

@@ -1,0 +1,238 @@
+"""One run of a grid, from demonstrations to a line of results.
+
+    data -> reverse step -> model -> purified D_s -> policy -> returns
+
+Each stage is kept under the digest of what it depends on, so runs share what they have in common: a
+model serves every reverse step of a sweep, purified demonstrations every learner. How long a stage
+took is kept with it; a line says what its run would take alone, and what it did take.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from elute.collect import catalogue
+from elute.demos.files import load, save
+from elute.envs.task import find_task
+from elute.errors import EluteError
+from elute.evaluation import Evaluation, evaluate
+from elute.experiment.data import run_demos
+from elute.experiment.methods import with_bounds
+from elute.experiment.parallel import Report
+from elute.experiment.purifiers import make_purifier
+from elute.experiment.spec import Data, Run
+from elute.experiment.stages import digest, stage
+from elute.learners.learner import Learner
+from elute.policy import StoredPolicy, load_policy, save_policy
+from elute.purify.artefact import load_transform, save_transform
+from elute.purify.diffusion import DiffusionPurifier
+from elute.purify.purifier import Purifier, Transform
+from elute.purify.select import choose_reverse_step
+from elute.rng import Seeds
+from elute.types import DemoSet
+
+NUMBERS = 1
+"""Raised whenever the code makes other numbers of the same settings."""
+VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run finds its data and keeps its stages."""
+
+    cache: Path
+    data: Data | None = None
+    folder: Path | None = None
+    """Of the files that `data` names."""
+
+
+def source(run: Run, place: Place) -> dict[str, str]:
+    """Digests of the files a run reads, without making them."""
+    if place.data is None:
+        names = f"{run.task}/expert", f"{run.task}/{run.demos}"
+        return {name: catalogue.digest(name) for name in names}
+    if place.folder is None:
+        raise EluteError("the experiment reads files", hint="say where they are: --data FOLDER")
+    files = place.data.optimal, place.data.demos[run.demos]
+    return {name: _file_digest(place.folder / name) for name in files} | {
+        "realign": str(place.data.realign)
+    }
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise EluteError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def run_digest(run: Run, place: Place) -> str:
+    """Of configuration and data: two runs of one digest have the same numbers."""
+    return digest(_facts(run, place) | {"run": _settings(run)})
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """All of a run, with every hyper-parameter, so that another default is another run."""
+    made = None if run.purifier is None else _json(make_purifier(run.purifier))
+    facts: dict[str, Any] = _json(replace(run, purifier=None))
+    return facts | {"learner": _json(run.learner()), "purifier": made, "auto": run.auto}
+
+
+def _facts(run: Run, place: Place) -> dict[str, Any]:
+    """What every stage of a run depends on."""
+    seed = {"seed": run.seed} if run.regime == "spread" else {}
+    return {"numbers": NUMBERS, "source": source(run, place), "regime": run.regime, **seed}
+
+
+def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
+    """A line of results.
+
+    Raises:
+        EluteError: the method cannot run on these demonstrations.
+    """
+    began = perf_counter()
+    cell = _Cell(run, place, report)
+    policy, step, timings = cell.policy()
+    evaluating = perf_counter()
+    report("evaluating", 0, 1)
+    score = evaluate(policy, find_task(run.task), episodes=run.episodes, seed=1000 + run.seed)
+    timings = timings | {"evaluate": perf_counter() - evaluating}
+    purifier = cell.purifier
+    return {
+        "digest": run_digest(run, place),
+        "method": run.method,
+        "task": run.task,
+        "demos": run.demos,
+        "regime": run.regime,
+        "preset": run.preset,
+        "purifier_preset": None if run.purifier is None else run.purifier.preset,
+        "target": getattr(purifier, "target", None),
+        "reverse_step": step,
+        "auto": run.auto,
+        "max_step": run.max_step,
+        "settings": dict(run.settings),
+        "seed": run.seed,
+        "real": place.data is not None,
+        "metrics": metrics(score),
+        "timings": {name: round(seconds, 2) for name, seconds in timings.items()},
+        "spent": round(perf_counter() - began, 2),
+        "versions": {name: version(name) for name in VERSIONS},
+    }
+
+
+def metrics(score: Evaluation) -> dict[str, Any]:
+    """What a policy earned."""
+    return {
+        "mean": score.mean,
+        "stderr": score.stderr,
+        "normalised": score.normalised,
+        "success": score.success,
+        "returns": list(score.returns),
+        "lengths": list(score.lengths),
+    }
+
+
+Timings = dict[str, float]
+"""Seconds of each stage, as if nothing had been kept."""
+
+
+class _Cell:
+    """The stages of a run. Each returns what it made and the timings of all that led to it."""
+
+    def __init__(self, run: Run, place: Place, report: Report) -> None:
+        self.run, self.place, self.report = run, place, report
+        self.demos = run_demos(run, place.data, place.folder)
+        self.seeds = Seeds(run.seed)
+        self.purifier = None if run.purifier is None else make_purifier(run.purifier)
+        self.facts = _facts(run, place) | {"seed": run.seed}
+
+    def policy(self) -> tuple[StoredPolicy, int | None, Timings]:
+        """What was learnt, and at which reverse step."""
+        demos, step, timings = self.purified()
+        task, run = find_task(self.run.task), self.run
+        learner = with_bounds(run.learner(), *task.bounds)
+        facts = self.facts | {"run": _settings(replace(run, episodes=0)), "step": step}
+        with stage(self.place.cache, "policy", facts) as kept:
+            path = kept.path("policy.safetensors")
+            if not kept.done:
+                began = perf_counter()
+                save_policy(self._learnt(learner, demos), path)
+                kept.finish(timings=timings | {"train": perf_counter() - began})
+            return load_policy(path), step, dict(kept.about["timings"])
+
+    def _learnt(self, learner: Learner, demos: DemoSet) -> StoredPolicy:
+        def log(row: Mapping[str, float]) -> None:
+            self.report("learning", int(row["update"]) + 1, int(row["updates"]))
+
+        return learner.fit(demos, self.seeds("learn"), log)
+
+    def purified(self) -> tuple[DemoSet, int | None, Timings]:
+        """D_o and purified D_s, and the reverse step."""
+        if self.purifier is None:
+            return self.demos, None, {}
+        purifier, timings = self.purifier, Timings()
+        if isinstance(purifier, DiffusionPurifier) and self.run.auto:
+            step, timings = self.choice(purifier)
+            purifier = replace(purifier, reverse_step=step)
+        facts = self.facts | {"purifier": _json(purifier), "max_step": self.run.max_step}
+        with stage(self.place.cache, "purified", facts) as kept:
+            path = kept.path("demos.npz")
+            if not kept.done:
+                fitted, more = self.fitted(purifier)
+                began = perf_counter()
+                save(fitted(self.demos.supplementary, seed=self.run.seed), path)
+                more |= {"purify": perf_counter() - began}
+                kept.finish(timings=timings | more)
+            demos = DemoSet(self.demos.optimal, load(path))
+            return demos, getattr(purifier, "reverse_step", None), dict(kept.about["timings"])
+
+    def choice(self, purifier: DiffusionPurifier) -> tuple[int, Timings]:
+        """The reverse step that recovers spoilt optimal actions best."""
+        facts = self.facts | {"purifier": _json(purifier)}
+        with stage(self.place.cache, "choice", facts) as kept:
+            if not kept.done:
+                began = perf_counter()
+                choice = choose_reverse_step(
+                    purifier,
+                    self.demos,
+                    self.seeds,
+                    progress=lambda done, total: self.report("choosing the step", done, total),
+                )
+                kept.finish(
+                    step=choice.reverse_step,
+                    errors={str(step): error for step, error in choice.errors.items()},
+                    timings={"choose": perf_counter() - began},
+                )
+            return int(kept.about["step"]), dict(kept.about["timings"])
+
+    def fitted(self, purifier: Purifier) -> tuple[Transform, Timings]:
+        """A fitted purifier; a diffusion model is kept, for other reverse steps."""
+        if not isinstance(purifier, DiffusionPurifier):
+            began = perf_counter()
+            return purifier.fit(self.demos, self.seeds), {"fit": perf_counter() - began}
+        highest = replace(purifier, reverse_step=max(purifier.reverse_step, self.run.max_step))
+        with stage(self.place.cache, "model", self.facts | {"purifier": _json(highest)}) as kept:
+            path = kept.path("model.safetensors")
+            if not kept.done:
+                began = perf_counter()
+                fitted = highest.fit(
+                    self.demos,
+                    self.seeds,
+                    progress=lambda done, total: self.report("training", done, total),
+                    checkpoint=kept.path("training"),
+                )
+                save_transform(fitted, path)
+                kept.path("training").unlink(missing_ok=True)
+                kept.finish(timings={"fit": perf_counter() - began})
+            return load_transform(path).at(purifier.reverse_step), dict(kept.about["timings"])
+
+
+def _json(settings: Any) -> Any:  # noqa: ANN401 (any frozen dataclass)
+    return json.loads(json.dumps(asdict(settings), default=str))

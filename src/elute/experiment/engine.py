@@ -1,0 +1,172 @@
+"""Runs of a grid, over processes or over a Ray cluster; the same lines on both.
+
+    for done in run_grid(runs, place, results, engine=local(jobs=2)):
+        print(done.run.name, done.row or done.error)
+
+What is in the results is not run again. A run is claimed before it is begun, so two processes on
+one grid share it; a claim ends with its process, however that ends.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from elute import results
+from elute.errors import EluteError
+from elute.experiment.cell import Place, run_cell, run_digest
+from elute.experiment.parallel import Progress, Report, parallel
+from elute.experiment.spec import Run
+from elute.experiment.stages import claim
+
+WAIT = 2.0
+"""Seconds between looks for what another process has claimed."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that ended."""
+
+    run: Run
+    row: dict[str, Any] | None
+    """Its line; none if it failed, or another process is at it."""
+    error: str = ""
+
+
+Engine = Callable[[Sequence[Run], Place, Path, Progress], Iterator[Done]]
+"""Tries each run once."""
+
+
+def local(jobs: int) -> Engine:
+    """Over processes of this machine."""
+
+    def engine(runs: Sequence[Run], place: Place, path: Path, progress: Progress) -> Iterator[Done]:
+        work = partial(_claimed, place=place, path=path)
+        for _, done in parallel(work, runs, jobs=jobs, progress=progress):
+            yield done
+
+    return engine
+
+
+def _claimed(run: Run, report: Report, *, place: Place, path: Path) -> Done:
+    """A run, unless somebody else has it; its line is on the disk before the claim ends."""
+    name = run_digest(run, place)
+    with claim(place.cache, name) as mine:
+        if not mine:
+            return Done(run, None)
+        known = [row for row in results.read(path).rows if row.get("digest") == name]
+        if known:
+            return Done(run, known[0])
+        done = _tried(run, place, report)
+        if done.row is not None:
+            results.append(path, done.row)
+        return done
+
+
+def _tried(run: Run, place: Place, report: Report) -> Done:
+    try:
+        return Done(run, run_cell(run, place, report))
+    except EluteError as error:
+        return Done(run, None, str(error))
+
+
+def ray(jobs: int, address: str = "") -> Engine:
+    """Over a Ray cluster: one that runs at this address, or a local one made for it.
+
+    Raises:
+        EluteError: Ray is not installed, or there is no cluster at the address.
+    """
+    try:
+        import ray as library  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise EluteError("--engine ray needs Ray", hint="pip install 'elute[ray]'") from error
+
+    def engine(runs: Sequence[Run], place: Place, path: Path, progress: Progress) -> Iterator[Done]:
+        del progress  # Ray's own page shows it
+        _connect(library, jobs, address)
+        try:
+            yield from _on_ray(library, runs, place, path)
+        finally:
+            library.shutdown()
+
+    return engine
+
+
+def _connect(library: Any, jobs: int, address: str) -> None:  # noqa: ANN401 (an extra)
+    given = {"address": address} if address else {"num_cpus": jobs, "include_dashboard": False}
+    try:
+        library.init(log_to_driver=False, **given)
+    except ConnectionError as error:
+        raise EluteError(
+            f"no Ray cluster at {address}", hint="ray start --head starts one"
+        ) from error
+
+
+def _on_ray(
+    library: Any,  # noqa: ANN401
+    runs: Sequence[Run],
+    place: Place,
+    path: Path,
+) -> Iterator[Done]:
+    """Runs as tasks. The driver claims and writes, for workers may be elsewhere."""
+    remote = library.remote(num_cpus=1, max_retries=3)(_alone)
+    known = {row.get("digest"): row for row in results.read(path).rows}
+    with ExitStack() as claims:
+        waiting: dict[Any, Run] = {}
+        for run in runs:
+            name = run_digest(run, place)
+            if name in known:
+                yield Done(run, known[name])
+            elif claims.enter_context(claim(place.cache, name)):
+                waiting[remote.remote(run, place)] = run
+            else:
+                yield Done(run, None)
+        while waiting:
+            ready, _ = library.wait(list(waiting), num_returns=1)
+            for task in ready:
+                done = _fetched(library, task, waiting.pop(task))
+                if done.row is not None:
+                    results.append(path, done.row)
+                yield done
+
+
+def _fetched(library: Any, task: Any, run: Run) -> Done:  # noqa: ANN401
+    try:
+        done: Done = library.get(task)
+    except library.exceptions.RayError as error:
+        return Done(run, None, f"Ray gave up: {str(error).splitlines()[0]}")
+    return done
+
+
+def _alone(run: Run, place: Place) -> Done:
+    """In a worker of Ray, with one thread as anywhere."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    return _tried(run, place, lambda what, done, total: None)
+
+
+def run_grid(
+    runs: Sequence[Run],
+    place: Place,
+    path: Path,
+    *,
+    engine: Engine,
+    progress: Progress = lambda i, what, done, total: None,
+) -> Iterator[Done]:
+    """Each run that is not in the results yet, as it ends; waits for those that others are at."""
+    known = {row.get("digest") for row in results.read(path).rows}
+    left = [run for run in runs if run_digest(run, place) not in known]
+    while left:
+        again = []
+        for done in engine(left, place, path, progress):
+            if done.row is None and not done.error:
+                again.append(done.run)
+            else:
+                yield done
+        left = again
+        if left:
+            sleep(WAIT)

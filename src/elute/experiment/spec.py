@@ -1,0 +1,223 @@
+"""Experiments as TOML: what is run, said once.
+
+    name = "table1"
+    tasks = ["ant", "hopper"]
+    demos = ["action-noise/heavy", "checkpoint/early"]
+    regimes = ["episode"]
+    methods = ["bc-opt", "bc-all", "dp-bc"]
+    seeds = 5
+
+Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
+`[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from elute.collect.catalogue import RECIPES
+from elute.envs.task import find_task
+from elute.errors import EluteError
+from elute.experiment.methods import find_method
+from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
+from elute.experiment.settings import with_settings
+from elute.learners.learner import Learner
+
+Regime = Literal["paper", "spread", "episode"]
+"""paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
+one optimal episode and 1000 other rows."""
+PREFIXES = {
+    "dp": "diffusion",
+    **{name: name for name in ("wiener", "gaussian", "mean", "median", "nearest", "relabel")},
+}
+"""Of methods that purify first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Files instead of the catalogue; paths within a folder that is given when it is run."""
+
+    optimal: str
+    demos: Mapping[str, str]
+    """File of each set of demonstrations."""
+    realign: int = 0
+    """By how many steps the optimal file is shifted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """All of a grid."""
+
+    name: str
+    tasks: tuple[str, ...]
+    demos: tuple[str, ...]
+    methods: tuple[str, ...]
+    seeds: int = 5
+    first_seed: int = 0
+    regimes: tuple[Regime, ...] = ("episode",)
+    episodes: int = 10
+    preset: str = "default"
+    """Of the learners."""
+    purifier_preset: str = "default"
+    target: str = ""
+    reverse_steps: tuple[int | Literal["auto"], ...] = ("auto",)
+    """Of the diffusion purifier."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of learners, by the method's name."""
+    data: Data | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One cell of a grid and one seed: all that its numbers depend on, but the data itself."""
+
+    task: str
+    demos: str
+    method: str
+    regime: Regime
+    seed: int
+    episodes: int
+    preset: str
+    purifier: PurifierOptions | None
+    settings: Mapping[str, Any]
+    max_step: int = 0
+    """How far up the purifier is trained at least, so that steps of a sweep share one."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        step = "" if self.purifier is None else f"@{self.purifier.reverse_step}"
+        return f"{self.task} {self.demos} {self.regime} {self.method}{step} seed {self.seed}"
+
+    @property
+    def auto(self) -> bool:
+        """Whether the reverse step is chosen."""
+        options = self.purifier
+        return options is not None and (options.method, options.preset, options.reverse_step) == (
+            "diffusion",
+            "default",
+            "auto",
+        )
+
+    def learner(self) -> Learner:
+        """As the method's name and the settings say."""
+        _, learner = split_method(self.method)
+        return with_settings(find_method(learner, self.preset), self.settings)
+
+
+def load_experiment(path: Path, overrides: Mapping[str, Any]) -> Experiment:
+    """Read, check, and overrule by `a.b` = value.
+
+    Raises:
+        EluteError: no such file, no TOML, an unknown key, or a value that cannot be.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise EluteError(f"{path}: no such file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise EluteError(f"{path}: {error}") from error
+    for key, value in overrides.items():
+        _put(table, key, value)
+    _check_keys(table, Experiment, str(path))
+    if isinstance(table.get("data"), dict):
+        _check_keys(table["data"], Data, f"{path}, data")
+    try:
+        experiment = TypeAdapter(Experiment).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise EluteError(f"{path}: {where}: {first['msg']}") from error
+    _check(experiment)
+    return experiment
+
+
+def _put(table: dict[str, Any], key: str, value: object) -> None:
+    *outer, last = key.split(".")
+    for name in outer:
+        table = table.setdefault(name, {})
+    table[last] = value
+
+
+def _check_keys(table: Mapping[str, Any], kind: type, where: str) -> None:
+    known = [f.name for f in fields(kind)]
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise EluteError(f"{where}: unknown key {key!r}", hint=hint)
+
+
+def _check(experiment: Experiment) -> None:
+    """What would fail in the middle of a grid fails before it."""
+    for task in experiment.tasks:
+        find_task(task)
+        for demos in experiment.demos if experiment.data is None else ():
+            name = f"{task}/{demos}"
+            if name not in RECIPES:
+                near = get_close_matches(name, RECIPES, n=1)
+                raise EluteError(
+                    f"{name!r} is not in the catalogue",
+                    hint=f"did you mean {near[0]}?" if near else "",
+                )
+    if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
+        missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
+        raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
+    for name in set(experiment.settings) - set(experiment.methods):
+        raise EluteError(f"settings of {name}, which is not among the methods")
+    if experiment.seeds < 1 or experiment.episodes < 1:
+        raise EluteError("expected at least one seed and one episode")
+    for run in runs(experiment):
+        run.learner()
+        if run.purifier is not None:
+            check_purifier(run.purifier)
+            make_purifier(run.purifier)
+
+
+def split_method(name: str) -> tuple[str | None, str]:
+    """The purifier's name, if there is one, and the learner's."""
+    prefix, _, rest = name.partition("-")
+    if prefix in PREFIXES and rest:
+        return PREFIXES[prefix], rest
+    return None, "bc" if name == "bc-all" else name
+
+
+def runs(experiment: Experiment) -> list[Run]:
+    """All of them, seed after seed, so that a stopped grid is even."""
+    seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
+    highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
+    made = []
+    for seed, regime, task, demos, method in product(
+        seeds, experiment.regimes, experiment.tasks, experiment.demos, experiment.methods
+    ):
+        run = Run(
+            task=task,
+            demos=demos,
+            method=method,
+            regime=regime,
+            seed=seed,
+            episodes=experiment.episodes,
+            preset=experiment.preset,
+            purifier=None,
+            settings=experiment.settings.get(method, {}),
+        )
+        for options in _purifiers(experiment, method):
+            fixed = options is not None and options.reverse_step != "auto"
+            made.append(replace(run, purifier=options, max_step=highest if fixed else 0))
+    return made
+
+
+def _purifiers(experiment: Experiment, method: str) -> list[PurifierOptions | None]:
+    purifier, _ = split_method(method)
+    if purifier is None:
+        return [None]
+    if purifier != "diffusion":
+        return [PurifierOptions(method=purifier)]
+    options = PurifierOptions(target=experiment.target, preset=experiment.purifier_preset)
+    return [replace(options, reverse_step=str(step)) for step in experiment.reverse_steps]
