@@ -19,8 +19,8 @@ from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.purify.artefact import save_transform
 from elute.purify.diffusion import DiffusionPurifier
+from elute.report.claims import EVERY_CLAIM as CLAIMS
 from elute.rng import Seeds
-from elute.theory.claims.ledger import CLAIMS
 from elute.types import Demonstrations, DemoSet
 
 KEYS = ["claim", "where", "printed", "computed", "verdict"]

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from elute.cli.show import out, print_json, say
 from elute.errors import EluteError
+from elute.report.claims import ledger
 from elute.report.theory import DataFigures, check_folder, draw_data, draw_theory
 from elute.theory.claims.claim import Checked, Verdict
-from elute.theory.claims.ledger import ledger
 from elute.theory.data import STEPS
 
 if TYPE_CHECKING:

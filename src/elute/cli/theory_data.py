@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from elute.cli.arguments import named
-from elute.cli.purifier import TARGETS
 from elute.cli.show import progress, say
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.sample import take_sample
@@ -16,9 +15,10 @@ from elute.demos.files import open_demos
 from elute.diffusion.schedule import Floats, Schedule
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.experiment.purifiers import parse_target
 from elute.purify.artefact import load_transform
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
-from elute.purify.purifier import Target, check_widths, purifiable
+from elute.purify.purifier import check_widths, purifiable
 from elute.purify.select import MOST_ROWS, at_most, choose_reverse_step, surprise
 from elute.purify.wiener import covariance
 from elute.rng import Seeds
@@ -221,7 +221,7 @@ def _purifier(
     options: "TheoryOptions", demos: DemoSet, seeds: Seeds
 ) -> tuple[DiffusionTransform, int, Floats]:
     """A fitted purifier, the step that was chosen, and how far D_s seems to stray."""
-    target = _target(options.target)
+    target = parse_target(options.target)
     if options.model is not None:
         loaded = load_transform(options.model)
         aimed = replace(loaded.purifier, target=target or loaded.purifier.target)
@@ -236,15 +236,6 @@ def _purifier(
     with progress("training") as update:
         trained = every_step.fit(demos, seeds, progress=update)
     return trained, choice.reverse_step, np.array(choice.noise)
-
-
-def _target(text: str) -> Target | None:
-    for target in TARGETS:
-        if target == text:
-            return target
-    if text:
-        raise EluteError(f"{text!r} is no target", hint="there are " + ", ".join(TARGETS))
-    return None
 
 
 def _strays(trained: DiffusionTransform, demos: DemoSet) -> Floats:

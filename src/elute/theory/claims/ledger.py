@@ -1,10 +1,7 @@
-"""Every claim of the paper that can be put to a number, and what the numbers say.
+"""The claims of the theorems and of the method's equations; `report/claims.py` adds the tables'."""
 
-for checked in ledger(): print(checked.claim, checked.verdict)
-"""
-
-from elute.theory.claims import method, tables, theorem1, theorem2, theorem4, theorem5
-from elute.theory.claims.claim import Checked, Claim
+from elute.theory.claims import method, theorem1, theorem2, theorem4, theorem5
+from elute.theory.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
     *method.CLAIMS,
@@ -12,10 +9,4 @@ CLAIMS: tuple[Claim, ...] = (
     *theorem2.CLAIMS,
     *theorem4.CLAIMS,
     *theorem5.CLAIMS,
-    *tables.CLAIMS,
 )
-
-
-def ledger() -> list[Checked]:
-    """All of them, measured and judged."""
-    return [claim.check() for claim in CLAIMS]

@@ -5,12 +5,10 @@ import numpy as np
 from elute.diffusion.schedule import Floats
 from elute.theory.claims.claim import Claim, Numbers, near
 from elute.theory.divergence import Gaussian, flow, gaussian_fisher, gaussian_kl, kl_rate
-from elute.theory.published import MAIN
 from elute.theory.zeta import REAL
 
 TIMES = np.linspace(0.01, 0.99, 25)
 STEP = 1e-4
-N_STEPS = 1000
 PAIRS = (
     (Gaussian.of(0.0, 1.0), Gaussian.of(0.6, 1.0)),
     (Gaussian.of(0.0, 0.3), Gaussian.of(-1.0, 0.7)),
@@ -86,15 +84,6 @@ def _fokker_planck() -> Numbers:
     return {"as printed, over the truth": printed / truth, "with a minus": corrected / truth}
 
 
-def _times() -> Numbers:
-    times = [cell.reverse_step / N_STEPS for cells in MAIN.values() for cell in cells]
-    return {
-        "published times": float(len(times)),
-        "of them in {0, 1}": float(sum(t in (0, 1) for t in times)),
-        "of them in [0, 1]": float(sum(0 <= t <= 1 for t in times)),
-    }
-
-
 def _least_divergence() -> Numbers:
     """Where KL alone would have the reverse point, for light and heavy noise."""
     times = np.linspace(0, 1, 101)
@@ -137,14 +126,6 @@ CLAIMS = (
         measure=_fokker_planck,
         holds=lambda n: near(n["as printed, over the truth"], 1, 1e-3),
         corrected=lambda n: near(n["with a minus"], 1, 1e-3),
-    ),
-    Claim(
-        claim="the process runs over t in {0, 1}",
-        where="Theorem 1",
-        printed="{0, 1}",
-        measure=_times,
-        holds=lambda n: n["of them in {0, 1}"] == n["published times"],
-        corrected=lambda n: n["of them in [0, 1]"] == n["published times"],
     ),
     Claim(
         claim="Theorem 1 makes worse demonstrations ask for a larger step",
