@@ -27,7 +27,8 @@ from elute.purify.select import (
     theorem_step,
 )
 from elute.rng import Seeds
-from elute.theory.inflection import inflection, noise_bound
+from elute.theory.bounds import noise_bound
+from elute.theory.inflection import inflection
 from elute.types import DemoSet
 
 QUICK = DiffusionPurifier(training=Training(updates=200, check_every=100))

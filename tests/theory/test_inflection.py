@@ -5,7 +5,16 @@ import pytest
 
 from elute.diffusion.schedule import Schedule, Time
 from elute.errors import EluteError
-from elute.theory.inflection import bend, inflection, noise_bound
+from elute.theory.bounds import lambda_curvature, lambda_slope, noise_bound
+from elute.theory.inflection import (
+    bend,
+    inflection,
+    inflection_ratio,
+    inflection_times,
+    printed_curvature_ratio,
+    printed_slope_ratio,
+)
+from elute.theory.zeta import REAL, SIMPLIFIED
 
 LINEAR = Schedule.linear()
 FINE = Schedule.linear(n_steps=20_000, first=1e-4 / 20, last=0.02 / 20)
@@ -73,3 +82,55 @@ def test_the_bound_is_a_little_tighter_than_the_papers(dimension, papers):
 def test_what_is_no_probability_is_refused(failure_prob):
     with pytest.raises(EluteError, match="expected 0 to 1"):
         noise_bound(6, failure_prob)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "time"), [(2.0, 0.259), (2.485, 0.289), (3.0, 0.315), (5.0, 0.384)]
+)
+def test_every_root_is_found_and_there_is_one(ratio, time):
+    roots = inflection_times(ratio)
+    assert roots == pytest.approx([time], abs=6e-4)
+    assert inflection_ratio(roots[0]) == pytest.approx(ratio)
+    assert len(inflection_times(ratio, form="printed")) == 0
+
+
+def test_the_printed_equation_has_two_solutions_or_none():
+    assert len(inflection_times(0.3, SIMPLIFIED, form="printed")) == 2
+    assert len(inflection_times(0.32, SIMPLIFIED, form="printed")) == 0
+    zeta = np.linspace(0.01, 2, 20_001)
+    side = inflection_ratio(SIMPLIFIED.time(zeta), SIMPLIFIED, form="printed")
+    assert side.max() == pytest.approx(0.3190, abs=1e-4)
+    assert zeta[side.argmax()] == pytest.approx(0.5178, abs=1e-3)
+
+
+def test_what_the_printed_derivatives_would_give_is_something_else():
+    t = np.linspace(0.05, 0.5, 10)
+    slopes = printed_slope_ratio(t, SIMPLIFIED)
+    assert (slopes < 0).all()
+    h = 1e-6
+    for time, ratio in zip(t, slopes, strict=True):
+        up, down = (
+            lambda_slope(time + s, SIMPLIFIED, score=ratio, noise=1.0, form="printed")
+            for s in (h, -h)
+        )
+        assert (up - down) / (2 * h) == pytest.approx(0.0, abs=1e-3)
+    bends = lambda_curvature(
+        t, SIMPLIFIED, score=printed_curvature_ratio(t, SIMPLIFIED), noise=1.0, form="printed"
+    )
+    assert bends == pytest.approx(np.zeros(10), abs=1e-9)
+    printed = inflection_ratio(t, SIMPLIFIED, form="printed")
+    assert np.abs(printed - slopes).min() > 0.1
+
+
+def test_the_roots_are_where_lambda_bends():
+    for ratio in (1.0, 3.0):
+        (root,) = inflection_times(ratio)
+        before, after = lambda_curvature([root - 0.01, root + 0.01], REAL, score=ratio, noise=1.0)
+        assert before > 0 > after
+
+
+def test_the_sides_of_schedules_and_of_times_agree():
+    steps = np.arange(50, 1000, 50)
+    for form in ("printed", "corrected"):
+        sides = bend(FINE, form=form)[20 * steps]
+        assert sides == pytest.approx(inflection_ratio(steps / 1000, form=form), rel=2e-3)

@@ -324,6 +324,43 @@ def export(
 
 
 @app.command()
+def theory(
+    optimal: Annotated[
+        str,
+        typer.Option(metavar="GOOD", help="Good demonstrations.", autocompletion=complete_path),
+    ] = "",
+    supplementary: Annotated[
+        str,
+        typer.Option(metavar="NOISY", help="The ones to purify.", autocompletion=complete_path),
+    ] = "",
+    model: Annotated[
+        Path | None, typer.Option(help="A purifier saved by purify; else one is trained.")
+    ] = None,
+    optimal_rows: Annotated[
+        int | None, typer.Option(min=4, help="Use only the first N optimal rows.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=4, help="Use only the first N noisy rows.")
+    ] = None,
+    target: Target = "",
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw figures into this folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the paper's claims by number; with two files, say what its theorems mean for them."""
+    from elute.cli import theory as job
+
+    job.run(
+        job.TheoryOptions(
+            optimal=optimal, supplementary=supplementary, model=model, optimal_rows=optimal_rows,
+            rows=rows, target=target, seed=seed, figure=figure, as_json=as_json,
+        )
+    )  # fmt: skip
+
+
+@app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

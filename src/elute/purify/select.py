@@ -39,7 +39,8 @@ from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress, purifiable
 from elute.rng import Seeds
-from elute.theory.inflection import inflection, noise_bound
+from elute.theory.bounds import noise_bound
+from elute.theory.inflection import inflection
 from elute.types import Demonstrations, DemoSet, DemoSource, check_finite, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
@@ -88,7 +89,7 @@ def choose_reverse_step(
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
-        strays = np.maximum(_surprise(trained, supplementary) - _surprise(trained, held), 0.0)
+        strays = np.maximum(surprise(trained, supplementary) - surprise(trained, held), 0.0)
         strays = np.where(free, strays, 0.0)
         variance += strays / FOLDS
         repeated = _repeated(held)
@@ -141,7 +142,7 @@ def _trained(
         yield held, trained, supplementary
 
 
-def _surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
+def surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
     """Mean squared difference, per column, of the actions to what their states alone suggest."""
     blind = replace(trained, purifier=replace(trained.purifier, target="inpaint"))
     mean = trained.normaliser.mean[trained.n_observations :]
