@@ -63,7 +63,7 @@ def test_bounds_are_what_the_file_says_else_its_task_else_what_was_recorded():
     np.testing.assert_array_equal([recorded.low, recorded.high], [both.min(0), both.max(0)])
     assert said_by == "the range of the recorded actions"
 
-    of_task = replace(DEMOS, optimal=with_metadata(GOOD, task="halfcheetah"))
+    of_task = DemoSet(with_metadata(GOOD, task="halfcheetah"), DEMOS.supplementary)
     bounds, said_by = action_bounds(of_task)
     assert (bounds.low.tolist(), bounds.high.tolist(), said_by) == ([-1.0], [1.0], "halfcheetah")
 
@@ -71,5 +71,5 @@ def test_bounds_are_what_the_file_says_else_its_task_else_what_was_recorded():
     noisy = with_metadata(
         DEMOS.supplementary, metadata={"minari": {"action_space": space}}, source="set-v0"
     )
-    bounds, said_by = action_bounds(replace(of_task, supplementary=noisy))
+    bounds, said_by = action_bounds(DemoSet(of_task.optimal, noisy))
     assert (bounds.high.tolist(), said_by) == ([3.0, 3.0], "set-v0")

@@ -130,7 +130,7 @@ def test_held_out_rows_are_not_trained_on(monkeypatch):
 def test_too_few_optimal_rows_are_refused():
     given = demos(1.0)
     with pytest.raises(EluteError, match="too few"):
-        choose_reverse_step(QUICK, replace(given, optimal=given.optimal.first(3)), Seeds(0))
+        choose_reverse_step(QUICK, DemoSet(given.optimal.first(3), given.supplementary), Seeds(0))
 
 
 def test_sets_are_told_apart_until_noise_covers_the_difference():

@@ -5,10 +5,10 @@
 
 BC-opt clones D_o, BC-all clones D_o and D_s. How long matters more than anything else: a network
 knows 500 rows by heart after some hundred updates, noise included, and then acts worse and worse.
-So a part of the rows is held out, the update with the least loss on them is found, and a new
-network learns from all rows for as long. After "mse" the deviation is that of what is left over.
-Observation noise, in units of each column's deviation, and weight decay are two other ways to keep
-few rows from being learnt by heart.
+So a part of the rows is held out (of few rows one part after the other), the update with the least
+loss on them is found, and a new network learns from all rows for as long. After "mse" the deviation
+is that of what is left over. Observation noise, in units of each column's deviation, and weight
+decay are two other ways to keep few rows from being learnt by heart.
 """
 
 import math
@@ -29,6 +29,8 @@ from elute.types import Demonstrations, DemoSet
 
 LOOK = 25
 """Updates between looks at the rows that are held out."""
+JUDGES = 100
+"""Rows that shall be held out at least, one fold after the other, if there are so many."""
 PATIENCE, LEAST_PATIENCE = 4, 1000
 """It is given up when so many times as many updates, and so many more, brought nothing better."""
 
@@ -39,7 +41,7 @@ class BC:
 
     on: Literal["all", "optimal"] = "all"
     loss: Literal["mse", "nll"] = "mse"
-    updates: int = 5000
+    updates: int = 10_000
     """At most; without rows held out, so many."""
     hold_out: float = 0.2
     """Share of the rows that says when to stop; 0 to do all updates."""
@@ -69,7 +71,7 @@ class BC:
         actor = Actor(self.actor, rows, rng)
         x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
         descent = Descent(updates, {"actor": actor}, lambda: actor.policy(method=name), log)
-        for _ in self._descend(descent, actor, (x, y), generator(rng)):
+        for _ in self.descend(descent, actor, (x, y), generator(rng)):
             pass
         if self.loss == "mse":
             left = descent.policy().act(rows.observations) - y.numpy()
@@ -78,24 +80,26 @@ class BC:
 
     def _enough(self, rows: Demonstrations, rng: np.random.Generator, log: Log) -> int:
         """The number of updates after which rows that are held out are predicted best."""
-        held = max(1, round(self.hold_out * len(rows)))
-        if held == len(rows):
-            return self.updates
-        actor, order = Actor(self.actor, rows, rng), torch.from_numpy(rng.permutation(len(rows)))
-        x, y = actor.inputs(rows.observations)[order], actor.targets(rows.actions)[order]
-        descent = Descent(self.updates, {"actor": actor}, actor.policy, log)
+        parts = self._held_out(len(rows), rng)
+        folds = [_Fold(self, rows, held, rng, log) for held in parts]
         best, enough = math.inf, self.updates
-        for update in self._descend(descent, actor, (x[held:], y[held:]), generator(rng)):
+        for update, *_ in zip(*(fold.updates for fold in folds), strict=True):
             if (update + 1) % LOOK == 0:
-                with torch.no_grad():
-                    loss = float(self._loss(actor, x[:held], y[:held]))
+                loss = float(np.mean([fold.loss() for fold in folds]))
                 if loss < best:
                     best, enough = loss, update + 1
                 if update > PATIENCE * enough + LEAST_PATIENCE:
                     break
         return enough
 
-    def _descend(
+    def _held_out(self, n_rows: int, rng: np.random.Generator) -> list[Tensor]:
+        """Row numbers of the folds: as many as it takes to judge by enough rows."""
+        size = min(max(1, round(self.hold_out * n_rows)), n_rows - 1)
+        folds = min(-(-JUDGES // max(size, 1)), n_rows // max(size, 1))
+        order = torch.from_numpy(rng.permutation(n_rows))
+        return [order[size * k : size * (k + 1)] for k in range(folds)] if size else []
+
+    def descend(
         self,
         descent: Descent[GaussianPolicy],
         actor: Actor,
@@ -113,11 +117,32 @@ class BC:
                 inputs = inputs + self.observation_noise * torch.randn(
                     inputs.shape, generator=stream
                 )
-            descent.step(optimiser, **{self.loss: self._loss(actor, inputs, y[drawn])})
+            descent.step(optimiser, **{self.loss: self.loss_of(actor, inputs, y[drawn])})
             yield descent.update
 
-    def _loss(self, actor: Actor, inputs: Tensor, targets: Tensor) -> Tensor:
+    def loss_of(self, actor: Actor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """What is descended on."""
         if self.loss == "nll":
             return -actor.log_prob(inputs, targets).sum(dim=1).mean()
         mse: Tensor = ((actor(inputs) - targets) ** 2).mean()
         return mse
+
+
+class _Fold:
+    """A network that learns from all rows but those held out."""
+
+    def __init__(
+        self, bc: BC, rows: Demonstrations, held: Tensor, rng: np.random.Generator, log: Log
+    ) -> None:
+        self.bc, self.actor = bc, Actor(bc.actor, rows, rng)
+        x, y = self.actor.inputs(rows.observations), self.actor.targets(rows.actions)
+        rest = torch.ones(len(x), dtype=torch.bool)
+        rest[held] = False
+        self.held = x[held], y[held]
+        descent = Descent(bc.updates, {"actor": self.actor}, self.actor.policy, log)
+        self.updates = bc.descend(descent, self.actor, (x[rest], y[rest]), generator(rng))
+
+    def loss(self) -> float:
+        """On the rows that are held out."""
+        with torch.no_grad():
+            return float(self.bc.loss_of(self.actor, *self.held))
