@@ -155,6 +155,9 @@ class _Cell:
         task, run = find_task(self.run.task), self.run
         learner = with_bounds(run.learner(), *task.bounds)
         facts = self.facts | {"run": _settings(replace(run, episodes=0)), "step": step}
+        if getattr(learner, "on", "") == "optimal":  # the same beside any D_s
+            optimal = dict(list(facts["source"].items())[:1])
+            facts |= {"source": optimal, "run": _settings(replace(run, episodes=0, demos=""))}
         with stage(self.place.cache, "policy", facts) as kept:
             path = kept.path("policy.safetensors")
             if not kept.done:

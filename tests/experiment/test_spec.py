@@ -1,0 +1,87 @@
+"""Experiments are checked before anything runs."""
+
+from pathlib import Path
+
+import pytest
+
+from elute.errors import EluteError
+from elute.experiment.purifiers import PurifierOptions
+from elute.experiment.spec import Run, load_experiment, runs, split_method
+from experiment.grids import N_RUNS, TOML, write_grid
+
+FILES = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_grid(tmp_path)
+
+
+def test_every_combination_is_a_run(file):
+    made = runs(load_experiment(file, {}))
+    assert len(made) == N_RUNS == len({run.name for run in made})
+    assert [run.seed for run in made] == [0] * 6 + [1] * 6
+    assert made[2].purifier == PurifierOptions(method="gaussian")
+
+
+def test_overrides_reach_inside(file):
+    given = {"seeds": 1, "settings.bc-opt.updates": 7, "methods": ["bc-opt"], "settings.bc-all": {}}
+    with pytest.raises(EluteError, match="not among the methods"):
+        load_experiment(file, given)
+    given = {"seeds": 1, "settings": {"bc-opt": {"updates": 7}}, "methods": ["bc-opt"]}
+    (first, _) = runs(load_experiment(file, given))
+    assert first.learner().updates == 7
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seeds = 2", "sedes = 2", "did you mean seeds"),
+        ("seeds = 2", "seeds = 0", "at least one seed"),
+        ("seeds = 2", "seeds = 'two'", "seeds: .*valid integer"),
+        ("seeds = 2", "seeds = ", "Invalid value"),
+        ('"hopper"', '"hoper"', "did you mean hopper"),
+        ('"bc-opt", ', '"bc-optt", ', "did you mean bc-opt"),
+        ('"gaussian-bc"]', '"gauss-bc"]', "is no method"),
+        ('"paper"', '"papers"', "regimes"),
+        ("bc-opt = { updates = 20", "bc-opt = { updats = 20", "did you mean updates"),
+        ('optimal = "good.npz"', 'optimum = "good.npz"', "did you mean optimal"),
+        ('"action-noise/heavy" = "heavy.npz", ', "", "no file is named for action-noise/heavy"),
+    ],
+)
+def test_a_typo_is_pointed_at(file, old, new, says):
+    assert old in TOML
+    file.write_text(TOML.replace(old, new))
+    with pytest.raises(EluteError, match=says):
+        load_experiment(file, {})
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(EluteError, match="no such file"):
+        load_experiment(tmp_path / "none.toml", {})
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_the_shipped_experiments_hold(file):
+    experiment = load_experiment(file, {})
+    assert experiment.name == file.stem
+    assert runs(experiment)
+
+
+def test_a_method_may_purify_first():
+    assert split_method("dp-bc") == ("diffusion", "bc")
+    assert split_method("median-dwbc") == ("median", "dwbc")
+    assert split_method("diffusion-bc") == (None, "diffusion-bc")
+    assert split_method("bc-all") == (None, "bc")
+
+
+def test_steps_of_a_sweep_share_a_model(file):
+    given = {"methods": ["dp-bc"], "settings": {}, "reverse_steps": ["auto", 5, 300]}
+    made = runs(load_experiment(file, given))[:3]
+    assert [run.max_step for run in made] == [0, 300, 300]
+    assert [run.auto for run in made] == [True, False, False]
+
+
+def test_a_run_survives_a_line_of_results(file):
+    for run in runs(load_experiment(file, {})):
+        assert Run.from_json(run.to_json()) == run
