@@ -86,6 +86,8 @@ def draw(curves: list[dict[str, Any]]) -> None:
             steps = [row["env_steps"] / 1e6 for row in run["curve"]]
             std = run["settings"]["learning"].get("initial_std", 1.0)
             label = f"seed {run['seed']}" + ("" if std == 1.0 else f", first deviation {std}")
+            least = run["settings"]["learning"].get("least_std", 0.0)
+            label += f", never below {least}" if least else ""
             axes.plot(steps, [row["score"] for row in run["curve"]], label=label, linewidth=1)
         axes.axhline(PAPER[task], color="grey", linestyle=":", linewidth=1)
         axes.set_title(f"{task} (dotted: the paper's expert, -v2)", fontsize=9)
@@ -111,7 +113,9 @@ def main() -> None:
         curves = read_curves(runs)
         draw(curves)
         result["minutes"] = {
-            f"{run['task']}-{run['seed']}": round(run["curve"][-1]["seconds"] / 60, 1)
+            f"{run['task']}-{run['seed']}-{run['settings']['learning'].get('least_std', 0)}": round(
+                run["curve"][-1]["seconds"] / 60, 1
+            )
             for run in curves
         }
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

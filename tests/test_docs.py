@@ -39,6 +39,8 @@ def run_console(text, folder):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    for folder in ("experiments", "results"):  # of a checkout
+        (tmp_path / folder).symlink_to(ROOT / folder)
     names = {}
     for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "python":

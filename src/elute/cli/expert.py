@@ -12,7 +12,13 @@ from elute.rl.expert import CURVE, STATE, ExpertTraining, train_expert
 
 
 def run(
-    task: str, env_steps: int, seed: int, initial_std: float | None, workers: int, folder: Path
+    task: str,
+    env_steps: int,
+    seed: int,
+    initial_std: float | None,
+    least_std: float,
+    workers: int,
+    folder: Path,
 ) -> None:
     """Train, or go on training."""
     import torch
@@ -20,7 +26,7 @@ def run(
     torch.set_num_threads(1)  # sums in another order are other numbers
     if (folder / STATE).exists():
         say(f"going on with the training in {folder}")
-    learning = Learning(initial_std=initial_std)
+    learning = Learning(initial_std=initial_std, least_std=least_std)
     settings = ExpertTraining(env_steps=env_steps, learning=learning)
     with progress("training") as update:
 

@@ -297,6 +297,10 @@ def expert_train(
         float | None,
         typer.Option(min=0.001, help="First deviation of the actions; by default the task's."),
     ] = None,
+    least_std: Annotated[
+        float,
+        typer.Option(min=0.0, help="Deviation it keeps: then noise in its data is no fall."),
+    ] = 0.0,
     workers: Workers = None,
 ) -> None:
     """Train by TRPO on the task's reward; a stopped training goes on where it was.
@@ -306,7 +310,7 @@ def expert_train(
     from elute.cli import expert as job
 
     folder = to or Path("experts") / f"{task.replace(':', '-')}-{seed}"
-    job.run(task, steps, seed, initial_std, cores(workers), folder)
+    job.run(task, steps, seed, initial_std, least_std, cores(workers), folder)
 
 
 @app.command()

@@ -95,8 +95,9 @@ TASKS = {
             (17,),
             6,
             hidden_positions=1,
+            initial_std=0.6,
             random_score=-285.5,
-            expert_score=5228.5,
+            expert_score=5868.6,
         ),
         Task(
             "hopper",
