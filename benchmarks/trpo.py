@@ -162,7 +162,10 @@ def sb3_model(kind: str, n: int, seed: int, entries: int = 1) -> Any:  # noqa: A
         target_kl=trpo.max_kl / entries,
         cg_damping=trpo.damping / entries,
         cg_max_steps=trpo.cg_iterations,
-        policy_kwargs={"net_arch": {"pi": hidden, "vf": hidden}},
+        policy_kwargs={
+            "net_arch": {"pi": hidden, "vf": hidden},
+            "log_std_init": float(np.log(TASK.initial_std)),
+        },
         seed=seed,
         device="cpu",
     )
