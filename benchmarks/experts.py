@@ -112,12 +112,10 @@ def main() -> None:
     if runs is not None:
         curves = read_curves(runs)
         draw(curves)
-        result["minutes"] = {
-            f"{run['task']}-{run['seed']}-{run['settings']['learning'].get('least_std', 0)}": round(
-                run["curve"][-1]["seconds"] / 60, 1
-            )
-            for run in curves
-        }
+        for run in curves:
+            least = run["settings"]["learning"].get("least_std", 0.0)
+            name = f"{run['task']}-{run['seed']}" + (f"-{least}" if least else "")
+            result["minutes"][name] = round(run["curve"][-1]["seconds"] / 60, 1)
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))
 
