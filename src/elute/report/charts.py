@@ -13,15 +13,15 @@ import numpy as np
 from elute.report.markup import Html, element, join
 from elute.report.numbers import tick_labels, ticks
 
-WIDTH = 360
-HEIGHT = 210
-LEFT, RIGHT, TOP, BOTTOM = 44, 10, 12, 38
+WIDTH = 320
+HEIGHT = 190
+LEFT, RIGHT, TOP, BOTTOM = 42, 10, 12, 38
 ROW = 24
 """Height of one bar with its gap."""
-LABEL, VALUE = 112, 78
-"""Width left for the names of bars and for their numbers."""
-LONGEST = 18
-"""Letters of a name that fit beside a bar."""
+LETTER = 6.4
+"""Width of a letter."""
+LONGEST = 17
+"""Letters of a name that are shown beside a bar."""
 STYLES = 8
 """Classes `line-0` and so on."""
 
@@ -34,7 +34,7 @@ class Line:
     x: Sequence[float]
     y: Sequence[float | None]
     style: str
-    """Class: `before`, `after`, `optimal` or `line-K`."""
+    """Class: `before`, `after`, `optimal`, `plain` or `line-K`."""
     dots: bool = False
 
 
@@ -152,7 +152,9 @@ def bar_chart(title: str, description: str, bars: Sequence[Bar]) -> Html:
     room = 0.35 * (max(values) - min(values) or 1.0)
     low = max(min([*values, *ends]), min(values) - room)
     high = min(max([*values, *ends]), max(values) + room)
-    left, right = float(LABEL), float(WIDTH - VALUE)
+    label = LETTER * min(LONGEST, max((len(bar.name) for bar in bars), default=0)) + 4
+    left = label + 8  # room for half a diamond
+    right = WIDTH - 1.08 * LETTER * max((len(bar.shown) for bar in bars), default=0) - 10
 
     def across(value: float) -> float:
         return float(
@@ -161,17 +163,17 @@ def bar_chart(title: str, description: str, bars: Sequence[Bar]) -> Html:
 
     height = ROW * len(bars) + 6
     zero = element("line", x1=across(0), x2=across(0), y1=2, y2=height - 4, class_="zero")
-    rows = [_bar(bar, 3 + ROW * k, across) for k, bar in enumerate(bars)]
+    rows = [_bar(bar, 3 + ROW * k, label, across) for k, bar in enumerate(bars)]
     return _svg(title, description, height, [zero, *rows])
 
 
-def _bar(bar: Bar, top: float, across: Callable[[float], float]) -> Html:
+def _bar(bar: Bar, top: float, label: float, across: Callable[[float], float]) -> Html:
     middle, thick = top + ROW / 2, ROW - 10
     start, end = sorted((across(0), across(bar.value)))
     name = bar.name if len(bar.name) <= LONGEST else f"{bar.name[: LONGEST - 1]}…"
     parts = [
         element("title", bar.hint or f"{bar.name}: {bar.shown}"),
-        element("text", name, x=LABEL - 6, y=middle + 4, class_="end"),
+        element("text", name, x=label, y=middle + 4, class_="end"),
         element("rect", x=start, y=top + 5, width=max(end - start, 1.0), height=thick, rx=2,
                 class_=f"bar {bar.style}"),
         element("text", bar.shown, x=WIDTH, y=middle + 4, class_="end strong"),

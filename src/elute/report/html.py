@@ -210,8 +210,8 @@ def _finding(finding: Json) -> Html:
     return element(
         "li",
         element("p", *head),
-        element("p", finding["message"]),
-        element("p", advice, class_="quiet") if advice else None,
+        element("p", _sentence(finding["message"])),
+        element("p", _sentence(advice), class_="quiet") if advice else None,
         class_=known,
     )
 
@@ -226,7 +226,7 @@ def _purification(purified: Purification) -> Iterable[Html]:
     yield _facts(_purifier_facts(purified.facts))
     if purified.columns:
         yield _legend([("before", "before"), ("after", "after"), ("optimal", "optimal rows")])
-        panels = [p for change in purified.columns for p in _change(change)]
+        panels = map(_change, purified.columns)
         yield element("div", *panels, class_="panels")
     moved = purified.facts.get("moved") or {}
     if any(moved.values()):
@@ -254,35 +254,39 @@ def _purifier_facts(facts: Json) -> Iterable[tuple[str, Content]]:
             yield name, f"{number(pair['before'])} → {number(pair['after'])}"
 
 
-def _change(change: ColumnChange) -> Iterable[Html]:
+def _change(change: ColumnChange) -> Html:
+    """Row by row, and below it how the values are distributed."""
+    caption = f"{change.name}: moved by {number(change.moved)} standard deviations"
+    return _figure(caption, _series_chart(change), _distribution(change))
+
+
+def _series_chart(change: ColumnChange) -> Html:
     rows = list(range(len(change.before)))
     low, high = change.optimal_range
-    lines = [
-        Line("before", rows, change.before, "before"),
-        Line("after", rows, change.after, "after"),
-    ]
-    chart = line_chart(
+    return line_chart(
         f"{change.name}, row by row",
         f"The first {len(rows)} rows before and after; the band holds 90 % of the optimal rows, "
         f"{number(low)} to {number(high)}.",
-        lines,
+        [
+            Line("before", rows, change.before, "before"),
+            Line("after", rows, change.after, "after"),
+        ],
         Axis("row", 0, max(1, len(rows) - 1)),
         spanning("", [*change.before, *change.after, low, high]),
         band=(low, high),
         stops=[stop - 0.5 for stop in change.stops],
     )
-    caption = f"{change.name}: moved by {number(change.moved)} standard deviations"
-    yield _figure(caption, chart)
-    shares = [
-        (kind, kind, change.histograms[kind])
-        for kind in ("optimal", "before", "after")
-        if kind in change.histograms
-    ]
-    x = Axis("value", *(change.edges if change.edges[0] < change.edges[1] else (0.0, 1.0)))
-    told = "How values are distributed over all rows, before, after, and in the optimal rows."
-    yield _figure(
-        f"{change.name}: share of rows",
-        histogram(f"{change.name}, distribution", told, shares, x, change.edges),
+
+
+def _distribution(change: ColumnChange) -> Html:
+    kinds = [kind for kind in ("optimal", "before", "after") if kind in change.histograms]
+    low, high = change.edges
+    return histogram(
+        f"{change.name}, distribution",
+        "The share of all rows at each value: before, after, and in the optimal rows.",
+        [(kind, kind, change.histograms[kind]) for kind in kinds],
+        Axis("value, by share of rows", low, high if high > low else low + 1),
+        change.edges,
     )
 
 
@@ -368,7 +372,7 @@ def _bars(groups: Sequence[Group]) -> _Section:
         panels = [_bar_panel(where, line) for where, line in places.items()]
         parts.append(element("div", *panels, class_="panels"))
     if parts:
-        keys = [("before", "unpurified"), ("after", "purified")]
+        keys = [("plain", "unpurified"), ("after", "purified")]
         if any(group.paper for group in groups):
             keys.append(("mark", "the paper's number"))
         told = "Mean return over seeds; the line through a bar is the 95 % interval of its mean."
@@ -377,22 +381,25 @@ def _bars(groups: Sequence[Group]) -> _Section:
 
 
 def _bar_panel(where: Place, line: Sequence[Group]) -> Html:
+    size = max(abs(g.ours.mean) for g in line)
     title = f"Mean return on {where.task} with {where.demos}"
     chart = bar_chart(
-        title, "; ".join(f"{g.name} {with_error(g.ours)}" for g in line), [_bar(g) for g in line]
+        title,
+        "; ".join(f"{g.name} {with_error(g.ours, size)}" for g in line),
+        [_bar(g, size) for g in line],
     )
     return _figure(where.demos, chart)
 
 
-def _bar(group: Group) -> Bar:
+def _bar(group: Group, size: float) -> Bar:
     paper = group.paper
     between = f"; 95 % interval {_interval(group)}" if group.ours.interval else ""
     printed = f"; in the paper {number(paper.mean)}" if paper else ""
     return Bar(
         name=group.name,
         value=group.ours.mean,
-        shown=with_error(group.ours),
-        style="after" if group.purified else "before",
+        shown=with_error(group.ours, size),
+        style="after" if group.purified else "plain",
         interval=group.ours.interval,
         mark=paper.mean if paper else None,
         hint=f"{group.name}{between}{printed}",
@@ -420,13 +427,16 @@ def _tables(groups: Sequence[Group], rows: Sequence[Row]) -> _Section:
 def _result_table(groups: Sequence[Group]) -> Iterable[Html]:
     notes = list(dict.fromkeys(g.paper.note for g in groups if g.paper and g.paper.note))
     best = _best(groups)
+    sizes: dict[Place, float] = {}
+    for g in groups:
+        sizes[g.place] = max(sizes.get(g.place, 0.0), abs(g.ours.mean))
     columns: dict[str, list[Content]] = {
         "task": [g.place.task for g in groups],
         "demonstrations": [g.place.demos for g in groups],
         "regime": [g.place.regime for g in groups],
         "method": [g.name for g in groups],
         "reverse step": [", ".join(map(str, g.chosen)) for g in groups],
-        "return": [with_error(g.ours) for g in groups],
+        "return": [with_error(g.ours, sizes[g.place]) for g in groups],
         "best": ["best" if (g.place, g.name) in best else "" for g in groups],
         "95 % interval": [_interval(g) for g in groups],
         "normalised": [_mean(g.normalised) for g in groups],
@@ -435,11 +445,15 @@ def _result_table(groups: Sequence[Group]) -> Iterable[Html]:
         "paper": [_paper(g, notes) for g in groups],
     }
     kept = {name: values for name, values in columns.items() if any(values)}
+    regimes = {g.place.regime for g in groups}
+    if len(regimes) == 1:
+        del kept["regime"]
+    everywhere = f", regime {regimes.pop()}" if len(regimes) == 1 else ""
     texts = {"task", "demonstrations", "regime", "method", "best"}
     yield _table(
         tuple(kept),
         list(zip(*kept.values(), strict=True)),
-        "Mean return of every method on every set of demonstrations",
+        f"Mean return of every method on every set of demonstrations{everywhere}",
         numbers={k for k, name in enumerate(kept) if name not in texts},
         filtered=True,
     )
@@ -556,6 +570,12 @@ def _clip(report: Report) -> _Section:
 def _file(name: str) -> str:
     """A path without its folders, which say nothing to a reader elsewhere."""
     return name.rsplit("/", 1)[-1] if name.startswith(("/", ".")) else name
+
+
+def _sentence(words: str) -> str:
+    """With a capital and a full stop: findings are told as half sentences."""
+    whole = words[:1].upper() + words[1:]
+    return whole if whole.endswith((".", "!", "?")) else f"{whole}."
 
 
 def _note(words: str) -> Html:

@@ -17,12 +17,13 @@ def number(value: float, like: float | None = None) -> str:
     return shown.removeprefix("-") if float(shown) == 0 else shown
 
 
-def with_error(estimate: Estimate) -> str:
+def with_error(estimate: Estimate, like: float | None = None) -> str:
     """`3925 ± 37`; the mean alone where nothing is known of its spread."""
-    mean = number(estimate.mean)
+    like = max(abs(estimate.mean), estimate.stderr or 0.0) if like is None else like
+    mean = number(estimate.mean, like)
     if estimate.stderr is None:
         return mean
-    return f"{mean} ± {number(estimate.stderr, like=max(abs(estimate.mean), estimate.stderr))}"
+    return f"{mean} ± {number(estimate.stderr, like)}"
 
 
 def percent(share: float) -> str:
@@ -44,7 +45,7 @@ def ticks(low: float, high: float, about: int = 4) -> list[float]:
         return [low]
     raw = span / about
     power = 10.0 ** np.floor(np.log10(raw))
-    step = float(next(power * m for m in (1, 2, 5, 10) if power * m >= raw * 0.999))
+    step = float(next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * 0.999))
     first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
     return [k * step for k in range(first, last + 1)]
 

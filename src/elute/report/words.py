@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elute.demos.audit.finding import counted
 from elute.report.groups import Group, Place
 from elute.report.numbers import number, percent, with_error
 from elute.report.statistics import (
@@ -87,8 +88,7 @@ def summary(
         *_audited(audits),
     ]
     if unscored:
-        runs = "1 run has" if unscored == 1 else f"{unscored} runs have"
-        sentences.append(f"{runs} no finite score and count for nothing here.")
+        sentences.append(f"Left out, without a finite score: {counted(unscored, 'run')}.")
     return sentences
 
 
@@ -100,6 +100,13 @@ def _results(groups: Sequence[Group]) -> Iterable[str]:
     # what was compared most often comes first
     for family in sorted(families.values(), key=len, reverse=True)[:MOST_LISTED]:
         yield from (_one(family[0]),) if len(family) == 1 else _many(family)
+    if groups and not families:
+        methods = counted(len({group.name for group in groups}), "method")
+        sets = counted(len({group.place for group in groups}), "set")
+        yield (
+            f"{methods} on {sets} of demonstrations; no method is there both with and without "
+            "purification, so that nothing can be said about it."
+        )
     yield from _best(groups)
 
 
@@ -118,12 +125,11 @@ def _one(found: Comparison) -> str:
 
 
 def _gave(group: Group) -> str:
-    seeds = "1 seed" if group.ours.seeds == 1 else f"{group.ours.seeds} seeds"
-    return f"{with_error(group.ours)} ({group.name}, {seeds})"
+    return f"{with_error(group.ours)} ({group.name}, {counted(group.ours.seeds, 'seed')})"
 
 
 def _where(place: Place) -> str:
-    return f"On {place.task} with {place.demos} ({place.regime})"
+    return f"On {place.task} with {place.demos} (regime {place.regime})"
 
 
 def _way_to_expert(found: Comparison) -> str:
@@ -139,25 +145,20 @@ def _way_to_expert(found: Comparison) -> str:
 def _many(family: Sequence[Comparison]) -> Iterable[str]:
     purified, plain = family[0].purified, family[0].plain
     verdicts = [found.verdict for found in family]
-    clear = [verdicts.count(f"clearly {way}") for way in ("better", "worse")]
-    higher = sum(found.gain > 0 for found in family)
-    single = sum("one run" in word for word in verdicts)
-    if single == len(family):
-        counted = (
-            f"better on {higher} of {len(family)} sets of demonstrations, with one seed each: "
-            "for a single set this may be chance"
-        )
+    sets = f"of {len(family)} sets of demonstrations (regime {purified.place.regime})"
+    compared = f"than unpurified ones ({plain.name})"
+    if all(word.endswith("in one run") for word in verdicts):
+        higher = sum(found.gain > 0 for found in family)
+        told = f"better {compared} on {higher} {sets}, with one seed each: any one may be chance"
     else:
-        rest = len(family) - sum(clear)
+        better, worse = (verdicts.count(f"clearly {way}") for way in ("better", "worse"))
+        rest = len(family) - better - worse
         unsure = f"; on {rest} it may be chance" if rest else ""
-        counted = (
-            f"clearly better on {clear[0]} of {len(family)} sets of demonstrations "
-            f"and clearly worse on {clear[1]}{unsure}"
+        told = (
+            f"clearly better {compared} on {better or 'none'} {sets}, "
+            f"clearly worse on {worse or 'none'}{unsure}"
         )
-    yield (
-        f"Purified demonstrations ({purified.name}) were {counted}. "
-        f"Compared with unpurified ones ({plain.name}), regime {purified.place.regime}."
-    )
+    yield f"Purified demonstrations ({purified.name}) were {told}."
     yield _improvement(family)
     yield _extremes(family)
 
@@ -236,13 +237,13 @@ def _audited(audits: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     if not audits:
         return
     severities = [finding["severity"] for audit in audits for finding in audit["findings"]]
-    files = "1 file" if len(audits) == 1 else f"{len(audits)} files"
+    files = counted(len(audits), "file")
     if not severities:
         yield f"The audit of {files} found nothing."
         return
-    counts = ", ".join(
-        f"{severities.count(kind)} {kind}{'' if severities.count(kind) == 1 else 's'}"
+    found = ", ".join(
+        counted(severities.count(kind), kind)
         for kind in ("error", "warning", "note")
         if kind in severities
     )
-    yield f"The audit of {files} found {counts}."
+    yield f"The audit of {files} found {found}."
