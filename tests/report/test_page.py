@@ -70,12 +70,10 @@ class Page:
         return json.loads(message)
 
     def open(self, path):
+        before = len(self.told("Page.loadEventFired"))
         self("Page.navigate", url=path.as_uri())
-        until = time.monotonic() + SECONDS
-        while self.value("document.readyState") != "complete" or "report" not in self.value(
-            "location.href"
-        ):
-            assert time.monotonic() < until, "the page does not load"
+        while len(self.told("Page.loadEventFired")) == before:
+            self.events.append(self._next())
 
     def value(self, expression):
         answer = self("Runtime.evaluate", expression=expression, returnByValue=True)

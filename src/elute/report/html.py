@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from elute.demos.audit.finding import counted
 from elute.demos.output import output
 from elute.report.changes import ColumnChange
 from elute.report.charts import (
@@ -38,7 +39,7 @@ from elute.report.markup import Content, Html, element, join
 from elute.report.numbers import duration, number, with_error
 from elute.report.paper import REMARKS
 from elute.report.statistics import winners
-from elute.report.words import summary
+from elute.report.words import by_file, summary
 
 Json = Mapping[str, Any]
 POINTS = 200
@@ -177,7 +178,7 @@ def _summary(report: Report, groups: Sequence[Group]) -> _Section:
     sentences = summary(groups, report.audits, told, unscored)
     if not sentences:
         return _Section("summary", "Summary", Html())
-    lead, *more = sentences
+    lead, *more = map(_unbroken, sentences)
     parts = [element("p", lead, class_="lead")]
     if more:
         parts.append(element("ul", *(element("li", sentence) for sentence in more)))
@@ -187,15 +188,8 @@ def _summary(report: Report, groups: Sequence[Group]) -> _Section:
 
 
 def _audits(audits: Sequence[Json]) -> _Section:
-    by_file: dict[str, list[Json]] = {}
-    for audit in audits:
-        by_file.setdefault(str(audit["file"]), [])
-        for finding in audit["findings"]:
-            found = by_file.setdefault(str(finding.get("file") or audit["file"]), [])
-            if finding not in found:
-                found.append(finding)
     parts = []
-    for file, findings in by_file.items():
+    for file, findings in by_file(audits).items():
         nothing = () if findings else (element("li", "Nothing found."),)
         parts.append(element("h3", _file(file), title=file))
         parts.append(element("ul", *map(_finding, findings), *nothing, class_="findings"))
@@ -234,9 +228,9 @@ def _purification(purified: Purification) -> Iterable[Html]:
         still = len(moved) - len(rows)
         caption = "Mean move of each column, in its own unit"
         table = _table(("column", "moved by"), rows, caption, numbers={1})
-        others = f" {still} others stayed as they were." if still else ""
-        title = f"All {len(rows)} columns that moved"
-        yield element("details", element("summary", title), table, _note(others) if still else None)
+        others = (_note(f"{counted(still, 'other')} stayed as before."),) if still else ()
+        title = f"The columns that moved ({len(rows)})"
+        yield element("details", element("summary", title), table, *others)
 
 
 def _purifier_facts(facts: Json) -> Iterable[tuple[str, Content]]:
@@ -285,7 +279,7 @@ def _distribution(change: ColumnChange) -> Html:
         f"{change.name}, distribution",
         "The share of all rows at each value: before, after, and in the optimal rows.",
         [(kind, kind, change.histograms[kind]) for kind in kinds],
-        Axis("value, by share of rows", low, high if high > low else low + 1),
+        Axis("value (height: share of rows)", low, high if high > low else low + 1),
         change.edges,
     )
 
@@ -436,7 +430,7 @@ def _result_table(groups: Sequence[Group]) -> Iterable[Html]:
         "regime": [g.place.regime for g in groups],
         "method": [g.name for g in groups],
         "reverse step": [", ".join(map(str, g.chosen)) for g in groups],
-        "return": [with_error(g.ours, sizes[g.place]) for g in groups],
+        "return": [_return(g, sizes[g.place], (g.place, g.name) in best) for g in groups],
         "best": ["best" if (g.place, g.name) in best else "" for g in groups],
         "95 % interval": [_interval(g) for g in groups],
         "normalised": [_mean(g.normalised) for g in groups],
@@ -474,6 +468,11 @@ def _best(groups: Sequence[Group]) -> set[tuple[Place, str]]:
         if len(line) > 1 and all(g.ours.interval for g in line)
         for name in winners({g.name: g.ours for g in line})
     }
+
+
+def _return(group: Group, size: float, best: bool) -> Content:
+    shown = with_error(group.ours, size)
+    return element("strong", shown) if best else shown
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -576,6 +575,13 @@ def _sentence(words: str) -> str:
     """With a capital and a full stop: findings are told as half sentences."""
     whole = words[:1].upper() + words[1:]
     return whole if whole.endswith((".", "!", "?")) else f"{whole}."
+
+
+def _unbroken(words: str) -> str:
+    """Numbers stay on a line with their error and unit."""
+    return words.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace(
+        " %", "\N{NO-BREAK SPACE}%"
+    )
 
 
 def _note(words: str) -> Html:

@@ -168,7 +168,7 @@ def _improvement(family: Sequence[Comparison]) -> str:
     share = probability_of_improvement(ours, theirs)
     interval = bootstrap_interval(improvement_probabilities, ours, theirs)
     between = (
-        "" if interval is None
+        "" if interval is None or interval.low == interval.high
         else f" (95 % interval {percent(interval.low)} to {percent(interval.high)})"
     )  # fmt: skip
     return (
@@ -233,17 +233,26 @@ def _purified(name: str, facts: Mapping[str, Any]) -> str:
     return f"{sentence}."
 
 
+def by_file(audits: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Findings of each file; the good file of several audits is told about once."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for audit in audits:
+        found.setdefault(str(audit["file"]), [])
+        for finding in audit["findings"]:
+            known = found.setdefault(str(finding.get("file") or audit["file"]), [])
+            if finding not in known:
+                known.append(finding)
+    return found
+
+
 def _audited(audits: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    if not audits:
-        return
-    severities = [finding["severity"] for audit in audits for finding in audit["findings"]]
-    files = counted(len(audits), "file")
-    if not severities:
-        yield f"The audit of {files} found nothing."
-        return
-    found = ", ".join(
+    files = by_file(audits)
+    severities = [finding["severity"] for found in files.values() for finding in found]
+    told = [
         counted(severities.count(kind), kind)
         for kind in ("error", "warning", "note")
         if kind in severities
-    )
-    yield f"The audit of {files} found {found}."
+    ]
+    if files:
+        found = ", ".join(told) or "nothing"
+        yield f"The audit of {counted(len(files), 'file')} found {found}."
