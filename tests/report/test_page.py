@@ -14,10 +14,11 @@ import time
 from base64 import b64decode
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from test_html import full_report
 
-from elute.report.html import write_html
+from elute.report.html import Report, write_html
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -304,3 +305,21 @@ def test_without_scripts_everything_is_there(page, home):
         assert page.value("document.querySelectorAll('svg.chart').length") > 3
     finally:
         page("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_the_clip_plays(chromium, home):
+    imageio = pytest.importorskip("imageio.v2", reason="films need elute[video]")
+    pytest.importorskip("imageio_ffmpeg", reason="films need elute[video]")
+    film = home / "film.mp4"
+    with imageio.get_writer(film, fps=10, macro_block_size=1) as writer:
+        for level in range(0, 200, 20):
+            writer.append_data(np.full((48, 64, 3), level, dtype=np.uint8))
+    path = home / "clip.html"
+    write_html(path, Report(clip=film.read_bytes()))
+    chromium.open(path)
+    until = time.monotonic() + SECONDS
+    while not chromium.value("document.querySelector('video').readyState"):
+        assert time.monotonic() < until, "the film does not load"
+        time.sleep(0.05)
+    assert chromium.value("document.querySelector('video').duration") == pytest.approx(1.0)
+    assert chromium.value("document.querySelector('video').videoWidth") == 64
