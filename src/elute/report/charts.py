@@ -50,6 +50,7 @@ class Bar:
     interval: tuple[float, float] | None = None
     mark: float | None = None
     hint: str = ""
+    """What is told of it when it is pointed at."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def bar_chart(title: str, description: str, bars: Sequence[Bar]) -> Html:
     low = max(min([*values, *ends]), min(values) - room)
     high = min(max([*values, *ends]), max(values) + room)
     label = LETTER * min(LONGEST, max((len(bar.name) for bar in bars), default=0)) + 4
-    left = label + 8  # room for half a diamond
+    left = label + 10  # room for half a diamond
     right = WIDTH - 1.08 * LETTER * max((len(bar.shown) for bar in bars), default=0) - 10
 
     def across(value: float) -> float:
@@ -172,7 +173,7 @@ def _bar(bar: Bar, top: float, label: float, across: Callable[[float], float]) -
     start, end = sorted((across(0), across(bar.value)))
     name = bar.name if len(bar.name) <= LONGEST else f"{bar.name[: LONGEST - 1]}…"
     parts = [
-        element("title", bar.hint or f"{bar.name}: {bar.shown}"),
+        element("title", bar.hint) if bar.hint else None,
         element("text", name, x=label, y=middle + 4, class_="end"),
         element("rect", x=start, y=top + 5, width=max(end - start, 1.0), height=thick, rx=2,
                 class_=f"bar {bar.style}"),

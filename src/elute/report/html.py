@@ -387,8 +387,8 @@ def _bar_panel(where: Place, line: Sequence[Group]) -> Html:
 
 def _bar(group: Group, size: float) -> Bar:
     paper = group.paper
-    between = f"; 95 % interval {_interval(group)}" if group.ours.interval else ""
-    printed = f"; in the paper {number(paper.mean)}" if paper else ""
+    more = [f"95 % interval {_interval(group)}"] if group.ours.interval else []
+    more += [f"in the paper {number(paper.mean)}"] if paper else []
     return Bar(
         name=group.name,
         value=group.ours.mean,
@@ -396,7 +396,7 @@ def _bar(group: Group, size: float) -> Bar:
         style="after" if group.purified else "plain",
         interval=group.ours.interval,
         mark=paper.mean if paper else None,
-        hint=f"{group.name}{between}{printed}",
+        hint=f"{group.name}: {', '.join(more)}" if more else "",
     )
 
 
