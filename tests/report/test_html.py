@@ -403,6 +403,12 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
         write_html(tmp_path / "no" / "report.html", Report())
 
 
+def test_a_name_that_is_no_text_is_written_all_the_same(tmp_path):
+    path = tmp_path / "report.html"
+    write_html(path, Report(audits=[{"file": "a\udcff.npz", "findings": []}]))
+    assert "a?.npz" in path.read_text(encoding="utf-8")
+
+
 # ---- what changed, charts, numbers
 
 
