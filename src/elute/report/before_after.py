@@ -95,9 +95,15 @@ def draw_before_after(shown: BeforeAfter, path: Path) -> None:
 
 def most_moved(shown: BeforeAfter) -> list[int]:
     """The columns that moved most, in their own standard deviations."""
-    moved = np.abs(shown.after.pairs - shown.before.pairs).mean(axis=0) / shown.scale
-    order = np.argsort(-moved, kind="stable")[:SERIES]
-    return [column for column in order.tolist() if moved[column] > 0]
+    before, after = shown.before.pairs, shown.after.pairs
+    return [column for column, _ in moved_columns(before, after, shown.scale, SERIES)]
+
+
+def moved_columns(before: Array, after: Array, scale: Array, most: int) -> list[tuple[int, float]]:
+    """Columns that moved, and how far in the mean in units of their scale; the most moved first."""
+    moved = np.abs(after - before).mean(axis=0) / scale
+    order = np.argsort(-moved, kind="stable")[:most]
+    return [(column, float(moved[column])) for column in order.tolist() if moved[column] > 0]
 
 
 def _series(axis: "Axes", shown: BeforeAfter, column: int) -> None:

@@ -1,0 +1,156 @@
+"""Lines of results, seeds put together: one group for each method on one set of demonstrations.
+
+A line that was written twice for a seed counts once, the later one. Runs of other settings (preset,
+target, hyper-parameters) are other groups; what tells them apart then stands in their name.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from elute.report.paper import LABELS, Published, find
+from elute.report.statistics import Estimate, estimate
+
+Row = Mapping[str, Any]
+TABLES = ("1", "noise", "mixed", "filters")
+"""Of the paper, where a cell is looked for."""
+_DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
+_SETTINGS = ("preset", "purifier_preset", "target", "settings")
+
+
+class Place(NamedTuple):
+    """What groups must share to be compared."""
+
+    regime: str
+    task: str
+    demos: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """The seeds of one cell."""
+
+    place: Place
+    method: str
+    step: str
+    """Reverse step: a number, `auto`, or nothing."""
+    variant: str
+    """What tells it from another group of the same method and step, where there is one."""
+    purified: bool
+    scores: tuple[float, ...]
+    """Mean return of each seed."""
+    ours: Estimate
+    normalised: tuple[float, ...]
+    """Of each seed: 0 random actions, 1 the expert."""
+    success: tuple[float, ...]
+    chosen: tuple[int, ...]
+    """Reverse steps that were used."""
+    paper: Published | None
+
+    @property
+    def name(self) -> str:
+        """For people: the method, and its step and settings where they matter."""
+        step = f" @{self.step}" if self.step.isdecimal() else ""
+        return f"{self.method}{step}{f' ({self.variant})' if self.variant else ''}"
+
+
+def grouped(rows: Sequence[Row]) -> list[Group]:
+    """All groups, by place; within one, purified after unpurified, else as they came."""
+    found: dict[tuple[Any, ...], dict[int, Row]] = {}
+    for row in rows:
+        if is_scored(row):
+            found.setdefault(_key(row), {})[row["seed"]] = row
+    made = [_group(list(seeds.values())) for seeds in found.values()]
+    settings = [_settings(next(iter(seeds.values()))) for seeds in found.values()]
+    return sorted(_told_apart(made, settings), key=_order)
+
+
+def is_scored(row: Row) -> bool:
+    """Whether a run ended with a number; one that diverged has none."""
+    mean = row["metrics"].get("mean")
+    return isinstance(mean, int | float) and math.isfinite(mean)
+
+
+def is_purified(row: Row) -> bool:
+    """Whether the demonstrations were purified first."""
+    return row.get("purifier_preset") is not None or str(row["method"]).startswith("dp-")
+
+
+def place(row: Row) -> Place:
+    """Regime, task and demonstrations; real recordings are a regime of their own."""
+    regime = str(row["regime"])
+    return Place(f"{regime}, real files" if row.get("real") else regime, row["task"], row["demos"])
+
+
+def step(row: Row) -> str:
+    """Of a diffusion purifier: `auto`, or the step that was asked for."""
+    if row.get("reverse_step") is None or not str(row["method"]).startswith("dp-"):
+        return ""
+    return "auto" if row.get("auto") else str(row["reverse_step"])
+
+
+def _settings(row: Row) -> tuple[str, ...]:
+    return tuple(json.dumps(row.get(name), sort_keys=True, default=str) for name in _SETTINGS)
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return (*place(row), row["method"], step(row), *_settings(row))
+
+
+def _group(seeds: Sequence[Row]) -> Group:
+    first = seeds[0]
+    scores = tuple(float(row["metrics"]["mean"]) for row in seeds)
+    steps = {int(row["reverse_step"]) for row in seeds if step(row)}
+    where = place(first)
+    return Group(
+        place=where,
+        method=str(first["method"]),
+        step=step(first),
+        variant="",
+        purified=is_purified(first),
+        scores=scores,
+        ours=estimate(scores),
+        normalised=_metric(seeds, "normalised"),
+        success=_metric(seeds, "success"),
+        chosen=tuple(sorted(steps)),
+        paper=printed(where, str(first["method"]), step(first)),
+    )
+
+
+def _metric(seeds: Iterable[Row], name: str) -> tuple[float, ...]:
+    values = [row["metrics"].get(name) for row in seeds]
+    return tuple(float(value) for value in values if value is not None)
+
+
+def printed(where: Place, method: str, step: str) -> Published | None:
+    """What the paper prints for this cell, if it does."""
+    if step.isdecimal():
+        return find("reverse-step", where.task, where.demos, method, int(step))
+    cells = (find(table, where.task, where.demos, method) for table in TABLES)
+    return next(filter(None, cells), None)
+
+
+def _told_apart(made: Sequence[Group], settings: Sequence[tuple[str, ...]]) -> list[Group]:
+    """Groups of one method and place get the settings in which they differ as a name."""
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    for k, group in enumerate(made):
+        alike.setdefault((group.place, group.method, group.step), []).append(k)
+    named = list(made)
+    for same in alike.values():
+        differ = [f for f in range(len(_SETTINGS)) if len({settings[k][f] for k in same}) > 1]
+        for k in same:
+            words = (f"{_SETTINGS[f].replace('_', ' ')} {_plain(settings[k][f])}" for f in differ)
+            named[k] = replace(named[k], variant=", ".join(words))
+    return named
+
+
+def _plain(value: str) -> str:
+    return value.strip('"').replace("null", "none")
+
+
+def _order(group: Group) -> tuple[Any, ...]:
+    regime, task, demos = group.place
+    number = int(group.step) if group.step.isdecimal() else -1
+    return regime, task, _DEMOS.get(demos, len(_DEMOS)), demos, group.purified, number
