@@ -4,9 +4,11 @@ For each shift k the change of state s_{t+1} - s_t is regressed on s_t, random t
 s_t, and a_{t+k} (ridge, cross-validated over contiguous folds). What counts is how much of the
 change that s_t leaves unexplained is explained by the action: R^2 per column, averaged.
 
-The action that caused a change explains it; a later action explains a little of it, because the
-policy saw the outcome. When a policy is deterministic the two look alike (a_{t+1} = pi(s_{t+1})
-gives s_{t+1} away), so a shift is only reported when it is clearly better than *every* other one.
+The action that caused a change explains it; a later action explains a part of it, because the
+policy saw the outcome, and of a deterministic policy even more of it (a_{t+1} = pi(s_{t+1}) gives
+s_{t+1} away). An earlier action explains next to nothing, for s_t shows what it did. So the action
+that acts is the earliest that explains anything to speak of, and a shift is only reported when it
+is clearly better than *every* other one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +31,9 @@ FOLDS = 5
 RIDGE = 1e-4
 LEAST_EXPLAINED = 0.1
 """A shift that explains less than this says nothing."""
+ACTS = 0.18
+"""Share of what the best shift explains that tells an action that acts from one that has acted. Of
+aligned deterministic experts it was .21 to .60, of shifted ones .14 and less."""
 CLEARLY = 1.4
 """How much more than every other shift the best one must explain."""
 
@@ -73,8 +78,11 @@ def _judge(
         return "not measurable", 0
     if best == 0 or CLEARLY * explained[0] > explained[best]:
         return "aligned", 0  # nothing speaks clearly against it
-    if explained[best] > CLEARLY * explained[second]:
-        return "misaligned", best
+    acting = next((k for k in range(best) if explained[k] > ACTS * explained[best]), best)
+    if acting == 0:
+        return "aligned", 0  # the later action knows the outcome
+    if acting < best or explained[best] > CLEARLY * explained[second]:
+        return "misaligned", acting
     return "unclear", best
 
 
