@@ -6,7 +6,10 @@
 The policy takes its mean action, clipped to the bounds.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import sqrt
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +29,8 @@ class Evaluation:
     lengths: tuple[int, ...]
     successes: tuple[bool | None, ...]
     """None where neither the task nor the environment says what success is."""
+    readings: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    """Success in other senses, where the environment knows of any."""
 
     @property
     def mean(self) -> float:
@@ -47,6 +52,12 @@ class Evaluation:
         """Share of episodes that succeeded."""
         known = [success for success in self.successes if success is not None]
         return float(np.mean(known)) if known else None
+
+    @property
+    def success_interval(self) -> tuple[float, float] | None:
+        """Where the true share lies (Wilson, 95 %)."""
+        known = [success for success in self.successes if success is not None]
+        return wilson(sum(known), len(known)) if known else None
 
 
 class Sized(Actor, Protocol):
@@ -78,6 +89,10 @@ def evaluate(
         successes=tuple(
             task.succeeded(s.score, len(s)) if s.success is None else s.success for s in played
         ),
+        readings={
+            name: tuple(bool(stretch.readings[name]) for stretch in played)
+            for name in played[0].readings
+        },
     )
 
 
@@ -100,3 +115,20 @@ def check_fits(policy: Sized, task: Task) -> None:
 def stderr(values: tuple[float, ...]) -> float | None:
     """Standard error of a mean (ddof 1)."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Interval of a share: the p that the observed share does not contradict.
+
+        |k/n - p| <= z sqrt(p (1 - p) / n),   z the normal quantile of (1 + confidence) / 2
+
+    Raises:
+        EluteError: no trials, or more successes than trials.
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise EluteError(f"{successes} successes of {trials} trials; expected 0 to at least 1")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, weight = successes / trials, z * z / trials
+    centre = (share + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * sqrt(share * (1 - share) / trials + weight / (4 * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -156,13 +156,6 @@ N_OBSERVATIONS, N_JOINTS = 44, 7
 SIN, COS, VELOCITY = slice(0, 7), slice(7, 14), slice(14, 21)
 GRIP_AT, HAND_QUATERNION = slice(23, 26), slice(26, 30)
 NUT_AT, NUT_QUATERNION = slice(30, 33), slice(33, 37)
-COLUMNS = ",".join(
-    (
-        "observation[21:23]=constant",
-        *(f"observation[{i}:{i + 4}]=quaternion" for i in (26, 33, 40)),
-    )
-)
-"""Roles, as `--columns` takes them."""
 
 
 def rotation(q: Array) -> Floats:

@@ -25,20 +25,20 @@ from elute.envs.sawyer_arm import (
 )
 
 TIMESTEP = 0.002
-STEEL, DARK, WOOD, BRASS = "0.75 0.2 0.2 1", "0.25 0.25 0.28 1", "0.72 0.6 0.45 1", "0.85 0.7 0.3 1"
+RED, DARK, WOOD = "0.75 0.2 0.2 1", "0.25 0.25 0.28 1", "0.72 0.6 0.45 1"
 ARM = 'contype="1" conaffinity="0"'
 FIXED = 'contype="2" conaffinity="1"'
-LOOSE = 'contype="4" conaffinity="3"'
+BRASS = 'contype="4" conaffinity="3" rgba="0.85 0.7 0.3 1"'
 SEEN = 'contype="0" conaffinity="0"'
 """Who touches whom: the arm all else, the nut the fixed things too."""
 
 SHAPES = (
-    f'<geom {SEEN} type="cylinder" size="0.075 0.13" pos="0.01 0 0.12" rgba="{STEEL}"/>',
-    f'<geom {SEEN} type="capsule" size="0.06" fromto="0 0 0.02 0 -0.02 0.14" rgba="{STEEL}"/>',
-    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0.06 0 0 0.25" rgba="{STEEL}"/>',
-    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0 0 0 -0.12" rgba="{STEEL}"/>',
-    f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0.06 0 0 0.26" rgba="{STEEL}"/>',
-    f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0 0 -0.08 0.1" rgba="{STEEL}"/>',
+    f'<geom {SEEN} type="cylinder" size="0.075 0.13" pos="0.01 0 0.12" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.06" fromto="0 0 0.02 0 -0.02 0.14" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0.06 0 0 0.25" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0 0 0 -0.12" rgba="{RED}"/>',
+    f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0.06 0 0 0.26" rgba="{RED}"/>',
+    f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0 0 -0.08 0.1" rgba="{RED}"/>',
     f'<geom {ARM} type="cylinder" size="0.04 0.02" pos="0 0 0" rgba="{DARK}"/>',
 )
 """Of the links; those that cannot reach the table are only seen."""
@@ -62,8 +62,8 @@ def scene() -> str:
     {_arm()}
     <body name="nut" pos="0.4675 -0.1675 {NUT_HEIGHT}">
       <freejoint name="nut"/>
-      <geom {LOOSE} type="cylinder" size="0.05 0.01" rgba="{BRASS}"/>
-      <geom {LOOSE} type="box" size="0.02525 0.015875 0.01" pos="{HANDLE} 0 0" rgba="{BRASS}"/>
+      <geom {BRASS} mass="0.015" type="cylinder" size="0.05 0.01"/>
+      <geom {BRASS} mass="0.004" type="box" size="0.02525 0.015875 0.01" pos="{HANDLE} 0 0"/>
     </body>
   </worldbody>
   <actuator>
