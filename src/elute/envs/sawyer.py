@@ -31,6 +31,7 @@ from elute.envs.sawyer_arm import (
     HANDLE,
     N_JOINTS,
     N_OBSERVATIONS,
+    NEAR,
     NUT_AT,
     NUT_HEIGHT,
     NUT_HIGH,
@@ -41,7 +42,6 @@ from elute.envs.sawyer_arm import (
     STOCK_POSE,
     VELOCITY,
     angles,
-    count_reward,
 )
 from elute.envs.sawyer_scene import scene
 from elute.episodes import Array
@@ -167,7 +167,7 @@ class SawyerReach(gymnasium.Env[Array, Array]):
             self.seen[name] = self.seen[name] or distance < self.threshold
         return observation, self._paid(distances[0]), False, False, self._info(distances)
 
-    def render(self) -> Array:  # type: ignore[override] # one mode only
+    def render(self) -> Array:
         """A picture, (480, 640, 3)."""
         if self.renderer is None:
             self.renderer = mujoco.Renderer(self.model, 480, 640)
@@ -192,7 +192,9 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         place = rng.uniform(NUT_LOW, NUT_HIGH)
         half = rng.uniform(0.0, np.pi)
         position = np.array([*place, NUT_HEIGHT])
-        self._put(joints, np.zeros(N_JOINTS), position, np.array([np.cos(half), 0, 0, np.sin(half)]))
+        self._put(
+            joints, np.zeros(N_JOINTS), position, np.array([np.cos(half), 0, 0, np.sin(half)])
+        )
 
     def _begin_at(self, start: Array) -> None:
         """All that the state needs can be read off an observation."""
@@ -249,7 +251,7 @@ class SawyerReach(gymnasium.Env[Array, Array]):
     def _paid(self, distance: float) -> float:
         if self.reward == "shaped":
             return 1.0 - tanh(10.0 * distance)
-        return float(count_reward(np.float64(distance)))
+        return float(distance <= NEAR)
 
     def _info(self, distances: tuple[float, float, float]) -> dict[str, Any]:
         handle, nut, peg = distances

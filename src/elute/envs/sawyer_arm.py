@@ -15,7 +15,7 @@ The observation (44 columns; quaternions are x, y, z, w):
 A demonstrator is paid 1 in each step in which the grip point is near the handle of the nut, which
 lies 0.06 m from its centre along its x axis:
 
-    reward = 1  if  0.1 (1 - tanh(10 |grip - handle|)) >= 0.03,  else 0
+    reward = 1  if  0.1 (1 - tanh(10 |grip - handle|)) >= 0.03,  else 0        within 0.0867 m
 
 Masses and inertias are those of the robot's public description; the inertia of the fingers is far
 too large for their size, but it shaped the recorded motion.
@@ -145,6 +145,8 @@ NUT_LOW, NUT_HIGH = (0.465, -0.225), (0.470, -0.11)
 NUT_HEIGHT = 0.83
 HANDLE = 0.06
 """From the centre of the nut to its handle, along its x axis."""
+NEAR = float(np.arctanh(0.7)) / 10
+"""How near the handle a step must be to be paid."""
 
 SPEEDS = np.array([1.74, 1.328, 1.957, 1.957, 3.485, 3.485, 4.545])
 """Of the joints at an action of 1 (rad/s)."""
@@ -267,5 +269,5 @@ def handle_distance(observations: Array) -> Floats:
 
 def count_reward(distance: Array) -> Floats:
     """1 near the handle, 0 elsewhere."""
-    near: Floats = (0.1 * (1 - np.tanh(10 * distance)) >= 0.03).astype(np.float64)
+    near: Floats = (distance <= NEAR).astype(np.float64)
     return near

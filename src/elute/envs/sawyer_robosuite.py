@@ -19,6 +19,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -105,9 +106,7 @@ def _robot() -> Robot:
 
 def _model() -> Any:  # noqa: ANN401 (MuJoCo's)
     with _quiet():
-        import robosuite  # noqa: PLC0415 (an extra)
-
-        environment = robosuite.make(
+        environment = import_module("robosuite").make(
             "NutAssemblyRound",
             robots="Sawyer",
             has_renderer=False,
