@@ -76,12 +76,15 @@ def still(mean: Array, spread: Array, of: Sequence[Column] = ()) -> Array:
     """Which columns hardly vary, by mean and standard deviation of each.
 
     Hardly: by less than a ten-thousandth of what is in the column; a quaternion's entries are
-    measured by its length, 1. In units of such a spread, rounding would be signal.
+    measured by its length, 1. In units of such a spread, rounding would be signal. A column that
+    was said to be constant is not listened to at all.
     """
     size = np.abs(mean)
     for i, column in enumerate(of):
         if column.role == "quaternion":
             size[i] = max(size[i], 1.0)
+        elif column.role == "constant":
+            size[i] = np.inf
     stands: Array = spread <= np.maximum(1e-9, STILL * size)
     return stands
 

@@ -57,7 +57,7 @@ def _starting(task: Task, starts: str) -> Task:
     """With episodes that begin where those of a file do, if one is given."""
     if not starts:
         return task
-    from elute.cli.demos import named
+    from elute.cli.arguments import named
     from elute.demos.files import load
 
     demos = load(named(starts))

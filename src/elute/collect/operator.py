@@ -65,8 +65,8 @@ TOLERANCE = 5
 TRIES = 400
 SECOND = 100
 """Rows."""
-ABOVE = np.array([0.0, 0.0, 0.03])
-"""From the handle to the goal: near it, and above."""
+ABOVE = np.array([0.0, 0.0, 0.045])
+"""From the handle to the goal: near, but the human demonstrations end where the nut is touched."""
 GAIN, SPEED, TURNING, DAMPING, POSTURE = 3.0, 0.3, 2.0, 0.05, 0.3
 THROUGH = (np.array(GAINS) + [link.damping for link in LINKS]) / (np.array(GAINS) * SPEEDS)
 """Action per joint velocity wanted."""
@@ -146,6 +146,7 @@ def draw_flaws(skill: float, rng: np.random.Generator, horizon: int) -> Flaws:
     delay = int(lack * rng.uniform(10, 120))
     detours = rng.uniform(DETOUR_LOW, DETOUR_HIGH, (rng.binomial(3, 0.8 * lack), 3))
     aim = lack * rng.normal(0.0, [0.025, 0.025, 0.01])
+    aim[2] = abs(aim[2])  # a hand too low would push the nut
     return Flaws(
         delay=delay,
         detours=detours,
@@ -202,7 +203,7 @@ def operate(skill: float, task: Task, *, rows: int, seed: int = 0) -> Demonstrat
         environment.close()
     together = sum(played[1:], start=played[0])
     provenance = replace(played[0].provenance, steps=())
-    step = provenance.then("operate", skill=skill, rows=rows, seed=seed)
+    step = provenance.then("operate", synthetic=True, skill=skill, rows=rows, seed=seed)
     return replace(together, provenance=step)
 
 
@@ -305,7 +306,9 @@ def ten_like(
     return replace(
         together,
         episodes=replace(together.episodes, attributes=tuple(attributes)),
-        provenance=source.then("operate", levels=list(levels), seed=seed, tolerance=tolerance),
+        provenance=source.then(
+            "operate", synthetic=True, levels=list(levels), seed=seed, tolerance=tolerance
+        ),
     )
 
 

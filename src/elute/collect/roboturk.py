@@ -96,9 +96,7 @@ def read_roboturk(folder: Path) -> Demonstrations:
             truncated=[True] * len(parts),  # cut when the fingers touched the nut
             attributes=[_about(number, part) for number, part in zip(ORDER, parts, strict=True)],
         ),
-        provenance=Provenance(source=str(folder), format="vild", task=TASK).then(
-            "read", trajectories=list(ORDER)
-        ),
+        provenance=Provenance(source=str(folder), task=TASK).then("read", trajectories=list(ORDER)),
         origin=None,
     )
 

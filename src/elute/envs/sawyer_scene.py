@@ -33,10 +33,10 @@ SEEN = 'contype="0" conaffinity="0"'
 """Who touches whom: the arm all else, the nut the fixed things too."""
 
 SHAPES = (
-    f'<geom {SEEN} type="cylinder" size="0.075 0.13" pos="0.01 0 0.12" rgba="{RED}"/>',
-    f'<geom {SEEN} type="capsule" size="0.06" fromto="0 0 0.02 0 -0.02 0.14" rgba="{RED}"/>',
-    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0.06 0 0 0.25" rgba="{RED}"/>',
-    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0 0 0 -0.12" rgba="{RED}"/>',
+    f'<geom {SEEN} type="cylinder" size="0.075 0.16" pos="0.02 0 0.08" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.06" fromto="0 0 0 0 -0.14 0.1425" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.055" fromto="0 0 0 0 -0.042 0.26" rgba="{RED}"/>',
+    f'<geom {SEEN} type="capsule" size="0.05" fromto="0 0 0 0 -0.125 -0.1265" rgba="{RED}"/>',
     f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0.06 0 0 0.26" rgba="{RED}"/>',
     f'<geom {ARM} type="capsule" size="0.045" fromto="0 0 0 0 -0.08 0.1" rgba="{RED}"/>',
     f'<geom {ARM} type="cylinder" size="0.04 0.02" pos="0 0 0" rgba="{DARK}"/>',
@@ -54,10 +54,12 @@ def scene() -> str:
     <headlight ambient="0.45 0.45 0.45" diffuse="0.5 0.5 0.5"/>
     <global offwidth="960" offheight="720"/>
   </visual>
+  <asset>
+    <texture type="skybox" builtin="flat" rgb1="1 1 1" rgb2="1 1 1" width="8" height="48"/>
+  </asset>
   <worldbody>
-    <camera name="front" pos="1.75 -1.15 1.75" xyaxes="0.62 0.785 0 -0.42 0.33 0.845"/>
-    <light pos="0.8 -0.5 3" dir="-0.1 0.1 -1"/>
-    <geom {SEEN} type="plane" size="3 3 0.1" rgba="0.93 0.93 0.95 1"/>
+    <camera name="front" pos="1.65 -1.2 1.7" xyaxes="0.68 0.733 0 -0.272 0.252 0.929"/>
+    <light pos="0.8 -0.5 3" dir="-0.1 0.1 -1" diffuse="0.35 0.35 0.35" specular="0.1 0.1 0.1"/>
     {_furniture()}
     {_arm()}
     <body name="nut" pos="0.4675 -0.1675 {NUT_HEIGHT}">
