@@ -8,8 +8,6 @@ The policy takes its mean action, clipped to the bounds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import sqrt
-from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +16,7 @@ from elute.envs.rollout import LANES, Actor, Rollouts
 from elute.envs.task import Task
 from elute.errors import EluteError
 from elute.rng import Seeds
+from elute.wilson import wilson
 
 
 @dataclass(frozen=True)
@@ -115,20 +114,3 @@ def check_fits(policy: Sized, task: Task) -> None:
 def stderr(values: tuple[float, ...]) -> float | None:
     """Standard error of a mean (ddof 1)."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-
-
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Interval of a share: the p that the observed share does not contradict.
-
-        |k/n - p| <= z sqrt(p (1 - p) / n),   z the normal quantile of (1 + confidence) / 2
-
-    Raises:
-        EluteError: no trials, or more successes than trials.
-    """
-    if not 0 <= successes <= trials or trials < 1:
-        raise EluteError(f"{successes} successes of {trials} trials; expected 0 to at least 1")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, weight = successes / trials, z * z / trials
-    centre = (share + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * sqrt(share * (1 - share) / trials + weight / (4 * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)

@@ -8,8 +8,8 @@ import pytest
 
 from commands import elute
 from elute.demos.files import load, save
-from elute.evaluation import wilson
 from elute.policy import GaussianPolicy, save_policy
+from elute.wilson import wilson
 
 
 @pytest.fixture

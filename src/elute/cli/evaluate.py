@@ -11,8 +11,9 @@ from elute.cli.show import out, print_json, progress, say
 from elute.collect.shipped import find_policy
 from elute.envs.task import Task, find_task, starting_from
 from elute.errors import EluteError
-from elute.evaluation import Evaluation, evaluate, wilson
+from elute.evaluation import Evaluation, evaluate
 from elute.policy import StoredPolicy
+from elute.wilson import wilson
 
 VERSIONS = ("elute", "mujoco", "gymnasium", "numpy")
 

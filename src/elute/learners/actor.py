@@ -114,7 +114,7 @@ class Actor(nn.Module):
         )
 
 
-def standard_units(observations: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
+def standard_units(observations: Array, columns: Sequence[Column] = ()) -> tuple[Array, Array]:
     """Mean and deviation of each column; deviation 1 where hardly anything varies."""
     rows = observations.astype(np.float64)
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
