@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-peers lint format docs bench clean
+.PHONY: demo test test-fast test-peers test-robosuite bench-robosuite lint format docs bench clean
 
 demo: $(VENV)/core
 	$(BIN)/elute tour
@@ -39,6 +39,13 @@ test-peers: .venv-robomimic/ready $(VENV)/bench
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
 	$(BIN)/python -m pytest -m peers tests/peers/test_sb3_trpo.py
 
+# The robot task on the platform that the paper names, with numpy 1.
+test-robosuite: .venv-robosuite/ready
+	.venv-robosuite/bin/python -m pytest -m peers tests/peers/test_robosuite_reach.py
+
+bench-robosuite: .venv-robosuite/ready
+	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m benchmarks.sawyer
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -72,5 +79,10 @@ $(VENV)/docs: $(VENV)/core
 	.venv-imitation/bin/python -m pip install --quiet --no-deps imitation==1.0.1 stable-baselines3==2.2.1 sb3-contrib==2.2.1 gymnasium==0.29.1 farama-notifications seals==0.2.1
 	touch $@
 
+.venv-robosuite/ready: pyproject.toml constraints-robosuite.txt
+	$(PYTHON) -m venv .venv-robosuite
+	.venv-robosuite/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-robosuite.txt --editable ".[robosuite]" pytest hypothesis
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-robomimic .venv-imitation site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-robomimic .venv-robosuite .venv-imitation site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from elute.collect.shipped import CHECKPOINTS, shipped_path
+from elute.collect.shipped import CHECKPOINTS, EXPERTS, shipped_path
 from elute.envs.rollout import Rollouts
 from elute.envs.task import TASKS, Task
 from elute.episodes import Array
@@ -81,7 +81,7 @@ def draw(curves: list[dict[str, Any]]) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
-    for axes, task in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
+    for axes, task in zip(figure.subplots(2, 2).flat, EXPERTS, strict=True):
         for run in (run for run in curves if run["task"] == task):
             steps = [row["env_steps"] / 1e6 for row in run["curve"]]
             std = run["settings"]["learning"].get("initial_std", 1.0)
@@ -106,7 +106,7 @@ def main() -> None:
     old = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     result: dict[str, Any] = {
         "command": "python -m benchmarks.experts",
-        "tasks": {name: scores(task) for name, task in TASKS.items()},
+        "tasks": {name: scores(TASKS[name]) for name in EXPERTS},
         "minutes": old.get("minutes", {}),
     }
     if runs is not None:

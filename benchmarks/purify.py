@@ -198,7 +198,7 @@ def by_diffusers(fitted: DiffusionTransform, rows: Demonstrations) -> Demonstrat
     with evaluating(fitted.network):
         batches = torch.split(tensor(scaled[:, normaliser.varies]), BATCH)
         scaled[:, normaliser.varies] = torch.cat([purified(batch) for batch in batches]).numpy()
-    actions = normaliser.undo(scaled)[:, fitted.n_observations :]
+    actions = normaliser.undo(scaled, rows.pairs)[:, fitted.n_observations :]
     return replace(rows, actions=actions)
 
 

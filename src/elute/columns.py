@@ -11,10 +11,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elute.errors import EluteError
 
+Array = NDArray[Any]
 Role = Literal["continuous", "discrete", "quaternion", "constant"]
 ROLES: tuple[Role, ...] = get_args(Role)
+
+STILL = 1e-4
+"""Of its size a column must vary by more."""
 
 _QUATERNION = re.compile(r"(^|[_/.])(quat|quaternion)([_/.]|$)")
 _DISCRETE = re.compile(r"(^|[_/.])(one_?hot|phase|is|flag|mode|button)([_/.]|$)")
@@ -63,6 +70,23 @@ def columns(key: str, size: int, *, discrete: bool = False) -> tuple[Column, ...
     elif discrete or _DISCRETE.search(key.lower()):
         role = "discrete"
     return tuple(Column(key, i, role) for i in range(size))
+
+
+def still(mean: Array, spread: Array, of: Sequence[Column] = ()) -> Array:
+    """Which columns hardly vary, by mean and standard deviation of each.
+
+    Hardly: by less than a ten-thousandth of what is in the column; a quaternion's entries are
+    measured by its length, 1. In units of such a spread, rounding would be signal. A column that
+    was said to be constant is not listened to at all.
+    """
+    size = np.abs(mean)
+    for i, column in enumerate(of):
+        if column.role == "quaternion":
+            size[i] = max(size[i], 1.0)
+        elif column.role == "constant":
+            size[i] = np.inf
+    stands: Array = spread <= np.maximum(1e-9, STILL * size)
+    return stands
 
 
 def blocks(of: Sequence[Column]) -> list[Block]:

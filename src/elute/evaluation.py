@@ -6,7 +6,8 @@
 The policy takes its mean action, clipped to the bounds.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from elute.envs.rollout import LANES, Actor, Rollouts
 from elute.envs.task import Task
 from elute.errors import EluteError
 from elute.rng import Seeds
+from elute.wilson import wilson
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Evaluation:
     lengths: tuple[int, ...]
     successes: tuple[bool | None, ...]
     """None where neither the task nor the environment says what success is."""
+    readings: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    """Success in other senses, where the environment knows of any."""
 
     @property
     def mean(self) -> float:
@@ -47,6 +51,12 @@ class Evaluation:
         """Share of episodes that succeeded."""
         known = [success for success in self.successes if success is not None]
         return float(np.mean(known)) if known else None
+
+    @property
+    def success_interval(self) -> tuple[float, float] | None:
+        """Where the true share lies (Wilson, 95 %)."""
+        known = [success for success in self.successes if success is not None]
+        return wilson(sum(known), len(known)) if known else None
 
 
 class Sized(Actor, Protocol):
@@ -78,6 +88,10 @@ def evaluate(
         successes=tuple(
             task.succeeded(s.score, len(s)) if s.success is None else s.success for s in played
         ),
+        readings={
+            name: tuple(bool(stretch.readings[name]) for stretch in played)
+            for name in played[0].readings
+        },
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
+from elute.collect.shipped import EXPERTS
 from elute.envs.make import make
 from elute.envs.rollout import LANES, Rollouts
 from elute.envs.task import TASKS, Task, find_task
@@ -247,7 +248,14 @@ def test_tasks_tell_the_truth_about_their_environment(name):
     low, high = task.bounds
     np.testing.assert_array_equal(low, environment.action_space.low)
     np.testing.assert_array_equal(high, environment.action_space.high)
-    assert gymnasium.spec(task.gym_id).max_episode_steps == task.horizon
+    assert gymnasium.spec(task.gym_id.rpartition(":")[2]).max_episode_steps == task.horizon
+    environment.close()
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+def test_tasks_know_how_many_positions_are_hidden(name):
+    task = TASKS[name]
+    environment = make(task)
     hidden = len(environment.data.qpos) + len(environment.data.qvel) - task.n_observations
     assert hidden == task.hidden_positions
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from elute.cli.show import say, say_losses
+from elute.collect.operator import OPERATOR, operate, parse_skill
 from elute.collect.record import record
 from elute.collect.shipped import find_policy
 from elute.demos.audit.finding import counted
@@ -10,6 +11,7 @@ from elute.demos.files import guess_format, save
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.noise import ActionNoise
+from elute.types import Demonstrations
 
 
 def run(
@@ -28,14 +30,23 @@ def run(
     if not to and output.suffix in (".h5", ".hdf5"):
         to = "d4rl"  # of the formats with this ending the one that holds next observations
     to = to or guess_format(output, "")
-    where, actor = find_task(task), find_policy(policy, task)
+    where = find_task(task)
+    if policy.startswith(OPERATOR):
+        skill = parse_skill(policy)
+        _written(operate(skill, where, rows=rows, seed=seed), output, to, strict, policy)
+        return
+    actor = find_policy(policy, task)
     checkpoint = policy.replace("@", ":").partition(":")[0] == "checkpoint"
     kind = ActionNoise.parse(noise or ("sample" if checkpoint else "none"))
     demos = record(actor, where, noise=kind, rows=rows, seed=seed, workers=workers)
+    _written(demos, output, to, strict, f"noise {kind}")
+
+
+def _written(demos: Demonstrations, output: Path, to: str, strict: bool, how: str) -> None:
     say_losses(save(demos, output, format=to, strict=strict))
     n_episodes = len(demos.episodes)
     assert demos.rewards is not None
     say(
         f"wrote {output}: {counted(len(demos), 'row')} in {counted(n_episodes, 'episode')}, "
-        f"mean return {demos.rewards.sum() / n_episodes:.1f}, noise {kind}"
+        f"mean return {demos.rewards.sum() / n_episodes:.1f}, {how}"
     )

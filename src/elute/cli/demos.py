@@ -178,7 +178,10 @@ def collect(
     task: TaskName,
     output: Output,
     policy: Annotated[
-        str, typer.Option(help="expert, checkpoint@1M (or 1.5M, 3M), or a policy's file.")
+        str,
+        typer.Option(
+            help="expert, checkpoint@1M (or 1.5M, 3M), a policy's file, or operator:SKILL."
+        ),
     ] = "expert",
     noise: Annotated[
         str,

@@ -9,19 +9,27 @@ from rich.table import Table
 
 from elute.cli.show import out, print_json, progress, say
 from elute.collect.shipped import find_policy
-from elute.envs.task import Task, find_task
+from elute.envs.task import Task, find_task, starting_from
 from elute.errors import EluteError
-from elute.evaluation import Evaluation, evaluate, stderr
+from elute.evaluation import Evaluation, evaluate
 from elute.policy import StoredPolicy
+from elute.wilson import wilson
 
 VERSIONS = ("elute", "mujoco", "gymnasium", "numpy")
 
 
 def run(
-    spec: str, task: str, episodes: int, seed: int, workers: int, video: Path | None, as_json: bool
+    spec: str,
+    task: str,
+    episodes: int,
+    seed: int,
+    workers: int,
+    video: Path | None,
+    as_json: bool,
+    starts: str = "",
 ) -> None:
     """Evaluate one policy, or one per seed in a folder."""
-    where = find_task(task)
+    where = _starting(find_task(task), starts)
     if video is not None:
         from elute.collect.video import check_video
 
@@ -33,7 +41,7 @@ def run(
         name: evaluate(policy, where, episodes=episodes, seed=seed, workers=workers)
         for name, policy in policies.items()
     }
-    report = _report(spec, where, seed, scores)
+    report = _report(spec, where, seed, scores) | ({"starts": starts} if starts else {})
     if as_json:
         print_json(report)
     else:
@@ -44,6 +52,17 @@ def run(
         with progress("filming") as update:
             frames = film(next(iter(policies.values())), where, video, seed=seed, progress=update)
         say(f"wrote {video}: {frames} frames")
+
+
+def _starting(task: Task, starts: str) -> Task:
+    """With episodes that begin where those of a file do, if one is given."""
+    if not starts:
+        return task
+    from elute.cli.arguments import named
+    from elute.demos.files import load
+
+    demos = load(named(starts))
+    return starting_from(task, demos.observations[demos.episodes.starts])
 
 
 def _policies(spec: str, task: str) -> dict[str, StoredPolicy]:
@@ -71,13 +90,18 @@ def _report(spec: str, task: Task, seed: int, scores: dict[str, Evaluation]) -> 
     if "" in scores:
         return _summary(scores[""]) | {"episodes": _episodes(scores[""])} | about
     means = tuple(score.mean for score in scores.values())
-    mean = float(np.mean(means))
-    successes = [score.success for score in scores.values() if score.success is not None]
+    pooled = Evaluation(  # the share of all episodes of all seeds
+        task,
+        means,
+        (),
+        tuple(success for score in scores.values() for success in score.successes),
+        {
+            name: tuple(seen for score in scores.values() for seen in score.readings[name])
+            for name in next(iter(scores.values())).readings
+        },
+    )
     return {
-        "mean": mean,
-        "stderr": stderr(means),
-        "normalised": task.normalised(mean),
-        "success": float(np.mean(successes)) if successes else None,
+        **_summary(pooled),
         "seeds": [
             {"seed": name, **_summary(score), "episodes": _episodes(score)}
             for name, score in scores.items()
@@ -91,6 +115,14 @@ def _summary(score: Evaluation) -> dict[str, Any]:
         "stderr": score.stderr,
         "normalised": score.normalised,
         "success": score.success,
+        "success_interval": score.success_interval,
+        "readings": {
+            name: {
+                "success": float(np.mean(seen)),
+                "success_interval": wilson(sum(seen), len(seen)),
+            }
+            for name, seen in score.readings.items()
+        },
     }
 
 
@@ -115,7 +147,15 @@ def _show(report: dict[str, Any]) -> None:
         table.add_row(f"{name} {row['seed'] if per_seed else i}", told)
     spread = "" if report["stderr"] is None else f" ± {report['stderr']:.1f} (standard error)"
     table.add_row("mean return", f"{report['mean']:.1f}{spread}")
-    for key, label in (("normalised", "random 0, expert 1"), ("success", "share of episodes")):
-        if report[key] is not None:
-            table.add_row(key, f"{report[key]:.2f} ({label})")
+    if report["normalised"] is not None:
+        table.add_row("normalised", f"{report['normalised']:.2f} (random 0, expert 1)")
+    if report["success"] is not None:
+        table.add_row("success", _share(report) + " of episodes")
+    for name, reading in report["readings"].items():
+        table.add_row(f"  {name.replace('_', ' ')}", _share(reading))
     out.print(table, markup=False)
+
+
+def _share(report: dict[str, Any]) -> str:
+    low, high = report["success_interval"]
+    return f"{report['success']:.2f} (95 %: {low:.2f} to {high:.2f})"

@@ -279,12 +279,19 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
     workers: Workers = None,
     video: Annotated[Path | None, typer.Option(help="Film the first episode, as .mp4.")] = None,
+    starts: Annotated[
+        str,
+        typer.Option(
+            help="Begin where the episodes of this file do, nine times of ten (sawyer-reach).",
+            autocompletion=complete_path,
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Play episodes with a policy's mean action and say what it earns."""
     from elute.cli import evaluate as job
 
-    job.run(policy, task, episodes, seed, cores(workers), video, as_json)
+    job.run(policy, task, episodes, seed, cores(workers), video, as_json, starts)
 
 
 @expert.command("train")

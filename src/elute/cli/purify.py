@@ -73,7 +73,8 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     if options.save_model is not None and isinstance(fitted, DiffusionTransform):
         save_transform(fitted, options.save_model)
     transform = clipped(fitted, demos, options.purifier)
-    normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]).astype(np.float64))
+    columns = (*optimal.observation_columns, *optimal.action_columns)
+    normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]), columns)
     chosen = sample_rows(source.episodes.n_rows, MOST_ROWS, seeds)
     purification = Purification(transform, normaliser.scale, chosen, options.seed)
     in_one_batch = isinstance(fitted, DiffusionTransform) and fitted.purifier.batch_statistics

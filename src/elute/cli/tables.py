@@ -11,7 +11,7 @@ from elute.columns import Block, Column, blocks
 from elute.demos.audit.audit import Audit
 from elute.demos.audit.finding import counted
 from elute.demos.audit.quality import MEASURES
-from elute.episodes import Array
+from elute.episodes import Array, Episodes
 from elute.types import DemoSource, chunks
 
 MOST_EPISODES = 20
@@ -40,6 +40,7 @@ def facts(source: DemoSource, update: Callable[[int, int], None]) -> dict[str, A
             "ends_inferred": bool(episodes.inferred.any()),
         },
         "returns": None if returns is None else _spread(returns),
+        "each_episode": _each(episodes, returns),
         "non_finite_rows": bad,
         "observations": _arrays(source.observation_columns, first.observations.dtype, low, high),
         "actions": _arrays(
@@ -72,6 +73,15 @@ def _pass(
             totals[first : first + len(partial)] += partial
         update(start + len(rows), source.episodes.n_rows)
     return low, high, bad, totals if known else None
+
+
+def _each(episodes: Episodes, returns: Array | None) -> list[dict[str, float | None]]:
+    """Length and return of each, where there are few."""
+    if len(episodes) > MOST_EPISODES:
+        return []
+    paid = [None] * len(episodes) if returns is None else [_number(value) for value in returns]
+    lengths = episodes.lengths.tolist()
+    return [{"rows": n, "return": r} for n, r in zip(lengths, paid, strict=True)]
 
 
 def _spread(values: Array) -> dict[str, float | None]:
@@ -125,6 +135,7 @@ def show_facts(facts: dict[str, Any]) -> None:
                  f"{guessed}"),
         ("returns", "no rewards" if returns is None else
                     f"{returns['lowest']} to {returns['highest']}, mean {returns['mean']}"),
+        ("each", _listed(facts["each_episode"])),
         ("task", facts["task"]),
         ("not finite", f"{facts['non_finite_rows']} rows" if facts["non_finite_rows"] else ""),
         ("next observations", "yes" if facts["next_observations"] else ""),
@@ -148,6 +159,14 @@ def show_facts(facts: dict[str, Any]) -> None:
                 ", ".join(array["roles"]), _shown(array["lowest"]), _shown(array["highest"]),
             )  # fmt: skip
     out.print(columns)
+
+
+def _listed(each: list[dict[str, float | None]]) -> str:
+    """Returns of the episodes, and their lengths if these differ."""
+    if len(each) < 2 or each[0]["return"] is None:
+        return ""
+    same = len({row["rows"] for row in each}) == 1
+    return ", ".join(f"{row['return']:g}" + ("" if same else f" in {row['rows']}") for row in each)
 
 
 def _range(lengths: dict[str, Any]) -> str:

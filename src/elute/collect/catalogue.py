@@ -8,6 +8,8 @@
     TASK/salt-pepper/{light,medium,heavy}              grains with probability .25, .4, .6
     TASK/checkpoint/{early,middle,late}                policy after 1, 1.5, 3 M steps, sampled
     TASK/action-noise/mixed                            rows of the three action-noise sets, shuffled
+    sawyer-reach/operator[/optimal|l1|l2]              ten of the scripted operator, synthetic
+    sawyer-reach/roboturk[/optimal|l1|l2]              the ten human ones, where their files are
 
 A file's name is a digest of all that made it (policy, settings, versions of the simulator); the
 digest of its content lies beside it and is checked each time.
@@ -21,9 +23,11 @@ from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from elute.collect import operator, roboturk
 from elute.collect.record import record
-from elute.collect.shipped import CHECKPOINTS, shipped_path
+from elute.collect.shipped import CHECKPOINTS, EXPERTS, shipped_path
 from elute.demos.files import load, save
 from elute.demos.output import output
 from elute.envs.task import TASKS, find_task
@@ -62,7 +66,7 @@ class Recipe:
 
 def _recipes() -> dict[str, Recipe]:
     made = {}
-    for task in TASKS:
+    for task in EXPERTS:
         made[f"{task}/expert"] = Recipe(task, "best", ActionNoise())
         for family, kind in NOISES.items():
             for name, level in LEVELS.items():
@@ -74,7 +78,40 @@ def _recipes() -> dict[str, Recipe]:
     return made
 
 
+@dataclass(frozen=True)
+class Ten:
+    """Robot demonstrations: the paper's ten, human or synthetic, or a group of them."""
+
+    human: bool
+    group: str = ""
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files they come from."""
+        if self.human:
+            return list(roboturk.paths(roboturk.roboturk_folder()).values())
+        return [operator.SHIPPED]
+
+    def load(self) -> Demonstrations:
+        """Those of the group, in the paper's order."""
+        if self.human:
+            demos = roboturk.read_roboturk(roboturk.roboturk_folder())
+        else:
+            demos = load(operator.SHIPPED)
+        return demos.select(roboturk.group(demos, self.group)) if self.group else demos
+
+
+def _tens() -> dict[str, Ten]:
+    made = {}
+    for name, human in (("operator", False), ("roboturk", True)):
+        made[f"{roboturk.TASK}/{name}"] = Ten(human)
+        for group in roboturk.GROUPS:
+            made[f"{roboturk.TASK}/{name}/{group}"] = Ten(human, group)
+    return made
+
+
 RECIPES = _recipes()
+TENS = _tens()
 
 
 def is_named(text: str) -> bool:
@@ -88,9 +125,10 @@ def fetch(name: str, *, say: Say = lambda text: None) -> Path:
     Raises:
         EluteError: no such entry, or a cache that cannot be written.
     """
-    if name not in RECIPES:
-        near = get_close_matches(name, RECIPES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RECIPES)}"
+    known = (*RECIPES, *TENS)
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise EluteError(f"{name!r} is not in the catalogue", hint=hint)
     path = cache() / f"{name.replace('/', '-')}-{digest(name)[:16]}.npz"
     if path.exists() and _intact(path):
@@ -114,6 +152,8 @@ def fetch(name: str, *, say: Say = lambda text: None) -> Path:
 
 def make(name: str, *, say: Say = lambda text: None) -> Demonstrations:
     """The demonstrations of an entry, made anew."""
+    if name in TENS:
+        return TENS[name].load()
     recipe = RECIPES[name]
     if recipe.parts:
         return _mixed([load(fetch(part, say=say)) for part in recipe.parts])
@@ -138,8 +178,18 @@ def _mixed(levels: list[Demonstrations]) -> Demonstrations:
 
 def digest(name: str) -> str:
     """Of all that the entry is made of."""
+    facts = _ten_facts(name) if name in TENS else _recipe_facts(name)
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _ten_facts(name: str) -> dict[str, Any]:
+    files = [_sha256(path) for path in TENS[name].sources]
+    return {"name": name, "numbers": NUMBERS, "files": files}
+
+
+def _recipe_facts(name: str) -> dict[str, Any]:
     recipe = RECIPES[name]
-    facts = {
+    return {
         "name": name,
         "numbers": NUMBERS,
         "rows": ROWS,
@@ -150,7 +200,6 @@ def digest(name: str) -> str:
         "parts": [MIXED_ROWS, *map(digest, recipe.parts)] if recipe.parts else [],
         "versions": [version(package) for package in ("gymnasium", "mujoco", "numpy")],
     }
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def cache() -> Path:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from elute.envs.make import Environment, make
-from elute.envs.task import Task
+from elute.envs.task import STARTS, Task
 from elute.errors import EluteError
 from elute.types import Demonstrations
 
@@ -62,6 +62,11 @@ def _error(
     row: int,
     action_row: int,
 ) -> float:
+    action = task.clip(run.actions[action_row])
+    if STARTS in task.options:
+        environment.reset(options={"observation": run.observations[row]})
+        after = environment.step(action)[0]
+        return float(np.linalg.norm(after - run.observations[row + 1]))
     simulator = environment.unwrapped
     data = simulator.data  # type: ignore[attr-defined] # every MuJoCo environment has it
     hidden, n_positions = task.hidden_positions, len(data.qpos)
@@ -69,7 +74,6 @@ def _error(
     state = run.observations[row][:size]
     positions = np.concatenate([np.zeros(hidden), state[: n_positions - hidden]])
     simulator.set_state(positions, state[n_positions - hidden :])  # type: ignore[attr-defined]
-    action = task.clip(run.actions[action_row])
     simulator.do_simulation(action, simulator.frame_skip)  # type: ignore[attr-defined]
     reached = np.concatenate([data.qpos[hidden:], data.qvel])
     return float(np.linalg.norm(reached - run.observations[row + 1][:size]))

@@ -14,6 +14,8 @@ from elute.policy import StoredPolicy, load_policy
 FOLDER = Path(__file__).parent / "experts"
 CHECKPOINTS = ("1M", "1.5M", "3M")
 """Environment steps after which the expert's training was looked at."""
+EXPERTS = tuple(name for name, task in TASKS.items() if task.expert_score is not None)
+"""Tasks with an expert in the package."""
 
 
 def shipped_path(task: str, which: str = "best") -> Path:
@@ -23,7 +25,7 @@ def shipped_path(task: str, which: str = "best") -> Path:
         EluteError: no such task, checkpoint or expert.
     """
     name = find_task(task).name
-    if name not in TASKS:
+    if name not in EXPERTS:
         raise EluteError(
             f"no expert of {name} is shipped", hint=f"elute expert train {name} makes one"
         )

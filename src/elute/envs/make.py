@@ -35,6 +35,8 @@ def make(task: Task, *, render: bool = False) -> Environment:
 def _made(gym_id: str, options: dict[str, Any]) -> Environment:
     try:
         return gymnasium.make(gym_id, disable_env_checker=True, **options)
+    except EluteError:
+        raise
     except gymnasium.error.UnregisteredEnv as error:
         raise EluteError(
             f"{gym_id} cannot be made: {error}",

@@ -9,9 +9,10 @@ padded batch of fixed size. So nothing depends on how crews are spread over proc
 holds its environments and acts by itself: only policies and finished stretches travel.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -60,6 +61,8 @@ class Stretch:
     """By the time limit; neither means that the episode goes on."""
     success: bool | None = None
     """As the environment says, where it does."""
+    readings: Mapping[str, bool] = field(default_factory=dict)
+    """Success in other senses, where the environment knows of any."""
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -105,13 +108,17 @@ class Lane:
         self.rewards.append(reward)
         truncated = truncated or self.t >= self.task.horizon
         if terminated or truncated:
-            return self.cut(terminated, truncated and not terminated, info.get("is_success"))
+            return self.cut(terminated, truncated and not terminated, info)
         return None
 
     def cut(
-        self, terminated: bool = False, truncated: bool = False, success: bool | None = None
+        self,
+        terminated: bool = False,
+        truncated: bool = False,
+        info: Mapping[str, Any] = MappingProxyType({}),
     ) -> Stretch:
         """What was recorded since the last cut."""
+        success = info.get("is_success")
         stretch = Stretch(
             self.episode,
             np.array([*self.observations, self.observation]),
@@ -121,6 +128,7 @@ class Lane:
             bool(terminated),
             bool(truncated),
             None if success is None else bool(success),
+            info.get("readings", {}),
         )
         if not np.isfinite(stretch.observations).all():
             raise self.failed("the environment returned values that are not finite")

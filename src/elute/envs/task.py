@@ -4,7 +4,7 @@ Only facts, so that no simulator is needed to read them; `elute.envs.make` makes
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,6 +15,8 @@ from elute.errors import EluteError
 
 GYM = "gym:"
 """Before the id of any other Gymnasium environment."""
+STARTS = "starts"
+"""Name of the option with observations to begin in, where a task has it."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,26 @@ TASKS = {
             random_score=1.3,
             expert_score=4451.7,
         ),
+        Task(
+            "sawyer-reach",
+            "elute.envs.sawyer:SawyerReach-v0",
+            (44,),
+            7,
+            horizon=500,
+            columns="observation[21:23]=constant,observation[26:30]=quaternion,"
+            "observation[33:37]=quaternion,observation[40:44]=quaternion",
+            options={STARTS: ()},
+        ),
     )
 }
+BACKENDS = {
+    "sawyer-reach@robosuite": replace(
+        TASKS["sawyer-reach"],
+        name="sawyer-reach@robosuite",
+        gym_id="elute.envs.sawyer_robosuite:SawyerReachRobosuite-v0",
+    )
+}
+"""Tasks on another simulator, which is an extra."""
 
 
 def find_task(name: str) -> Task:
@@ -127,8 +147,8 @@ def find_task(name: str) -> Task:
     Raises:
         EluteError: there is none.
     """
-    if name in TASKS:
-        return TASKS[name]
+    if name in TASKS or name in BACKENDS:
+        return TASKS[name] if name in TASKS else BACKENDS[name]
     if name.startswith(GYM):
         from elute.envs.make import gym_task  # noqa: PLC0415 (facts alone need no simulator)
 
@@ -136,6 +156,23 @@ def find_task(name: str) -> Task:
     near = get_close_matches(name.lower(), TASKS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"tasks are {', '.join(TASKS)} and {GYM}ID"
     raise EluteError(f"{name!r} is no task", hint=hint)
+
+
+def starting_from(task: Task, observations: Array) -> Task:
+    """The same task with episodes that begin in these states, of which one is drawn each time.
+
+    Raises:
+        EluteError: the task cannot, or the observations are of another.
+    """
+    if STARTS not in task.options:
+        raise EluteError(f"{task.name} cannot begin in given states", hint="sawyer-reach can")
+    if observations.ndim != 2 or observations.shape[1] != task.n_observations:
+        raise EluteError(
+            f"starts of shape {observations.shape}; {task.name} has {task.n_observations} "
+            "observation columns"
+        )
+    starts = tuple(map(tuple, observations.astype(float).tolist()))
+    return replace(task, options={**task.options, STARTS: starts})
 
 
 def check_columns(task: Task, n_observations: int, n_actions: int, file: str) -> None:

@@ -8,6 +8,7 @@ would execute. The deviation does not depend on the state.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elute.columns import Column, still
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.nets import layers, mlp, seeded, small_end, tensor
@@ -57,7 +59,7 @@ class Actor(nn.Module):
         n_observations, self.n_actions = demos.observations.shape[1], demos.actions.shape[1]
         self.mean, self.scale = np.zeros(n_observations), np.ones(n_observations)
         if design.standardise:
-            self.mean, self.scale = standard_units(demos.observations)
+            self.mean, self.scale = standard_units(demos.observations, demos.observation_columns)
         sizes = [n_observations, *design.hidden, self.n_actions]
         with seeded(rng):
             self.body = mlp(sizes, ACTIVATIONS[design.activation])
@@ -112,8 +114,8 @@ class Actor(nn.Module):
         )
 
 
-def standard_units(observations: Array) -> tuple[Array, Array]:
-    """Mean and deviation of each column; deviation 1 where nothing varies."""
+def standard_units(observations: Array, columns: Sequence[Column] = ()) -> tuple[Array, Array]:
+    """Mean and deviation of each column; deviation 1 where hardly anything varies."""
     rows = observations.astype(np.float64)
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
-    return mean, np.where(spread > 1e-9 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
+    return mean, np.where(still(mean, spread, columns), 1.0, spread)

@@ -123,7 +123,7 @@ class DiffusionActor(nn.Module):
         self.task = rows.provenance.task
         self.low, self.high = settings.bounds or (-np.inf, np.inf)
         self.schedule = Schedule.named(settings.schedule, settings.steps)
-        self.mean, self.scale = standard_units(rows.observations)
+        self.mean, self.scale = standard_units(rows.observations, rows.observation_columns)
         executed = np.clip(rows.actions.astype(np.float64), self.low, self.high)
         self.action_mean, self.action_scale = standard_units(executed)
         n_actions = len(self.action_mean)

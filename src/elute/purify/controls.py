@@ -36,7 +36,8 @@ class NearestPurifier:
         check_finite(demos.supplementary, "D_s")
         del seeds, progress
         optimal, others = demos.optimal.observations, demos.supplementary.observations
-        normaliser = Normaliser.fit(np.concatenate([optimal, others]).astype(np.float64))
+        columns = demos.optimal.observation_columns
+        normaliser = Normaliser.fit(np.concatenate([optimal, others]), columns)
         tree = cKDTree(_states(normaliser, optimal))
         actions = demos.optimal.actions.astype(np.float64)
 

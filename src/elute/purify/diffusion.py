@@ -132,8 +132,8 @@ class DiffusionPurifier:
         schedule = self.noise_schedule
         optimal = demos.optimal.pairs.astype(np.float64)
         both = np.concatenate([optimal, demos.supplementary.pairs])
-        normaliser = Normaliser.fit(both) if self.standardise else Normaliser.none(both)
         columns = (*demos.optimal.observation_columns, *demos.optimal.action_columns)
+        normaliser = Normaliser.fit(both, columns) if self.standardise else Normaliser.none(both)
         used = normaliser.varies
         with seeded(seeds("denoiser")):
             network = make_denoiser(self.architecture, int(used.sum()))
@@ -224,7 +224,7 @@ class DiffusionTransform:
             used = self.normaliser.varies
             scaled = self.normaliser.apply(pairs)
             scaled[:, used] = self._purify(scaled[:, used], first_row, seed)
-            pairs[:, used] = self.normaliser.undo(scaled)[:, used]
+            pairs[:, used] = self.normaliser.undo(scaled, pairs)[:, used]
         return put_back(
             rows,
             pairs,

@@ -74,13 +74,14 @@ class EmpiricalPurifier:
         )
         optimal = demos.optimal.pairs.astype(np.float64)
         both = np.concatenate([optimal, demos.supplementary.pairs])
-        normaliser = Normaliser.fit(both) if self.standardise else Normaliser.none(both)
+        columns = (*demos.optimal.observation_columns, *demos.optimal.action_columns)
+        normaliser = Normaliser.fit(both, columns) if self.standardise else Normaliser.none(both)
         points = normaliser.apply(optimal)[:, normaliser.varies]
         return DiffusionTransform(
             settings,
             EmpiricalDenoiser(points, Schedule.linear(self.n_steps)),
             normaliser,
-            (*demos.optimal.observation_columns, *demos.optimal.action_columns),
+            columns,
             demos.optimal.observations.shape[1],
             max_step=self.n_steps,
         )

@@ -1,12 +1,23 @@
-"""Units in which every column counts alike; constant columns pass through untouched."""
+"""Units in which every column counts alike.
 
-from dataclasses import dataclass
+    x -> (x - mean) / deviation                  of the columns that vary
+    q -> q if <q, pole> >= 0 else -q             of quaternions, before
+
+Columns that hardly vary pass through untouched: in units of their own spread, the last digit of a
+sensor would weigh as much as a joint. q and -q are one rotation; a mean of both is none. So signs
+are chosen about a pole, the direction that most of the data lies along, and given back afterwards.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
+from elute.columns import Column, still
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.purify.purifier import quaternions
 from elute.types import Demonstrations
 
 SPAN = 30.0
@@ -21,26 +32,30 @@ FEW_ROWS = 30
 
 @dataclass(frozen=True, eq=False)
 class Normaliser:
-    """x -> (x - mean) / scale for the columns that vary."""
+    """Units, as they were fitted."""
 
     mean: Array
     scale: Array
     """1 where a column does not vary or is not to be scaled."""
     varies: Array
+    poles: Mapping[int, Array] = field(default_factory=dict)
+    """Of each quaternion, by its first column."""
 
     @classmethod
-    def fit(cls, rows: Array) -> Self:
-        """Mean and standard deviation of each column.
+    def fit(cls, rows: Array, columns: Sequence[Column] = ()) -> Self:
+        """Mean and standard deviation of each column, and the poles of quaternions.
 
         Raises:
             EluteError: no column varies.
         """
         values = rows.astype(np.float64)
+        poles = {start: pole(values[:, start:stop]) for start, stop in quaternions(columns)}
+        values = values * _signs(values, poles) if poles else values
         mean, scale = values.mean(axis=0), values.std(axis=0)
-        varies = scale > 1e-9 * np.maximum(1.0, np.abs(mean))
+        varies = ~still(mean, scale, columns)
         if not varies.any():
             raise EluteError("no column varies, so there is nothing to purify")
-        return cls(mean, np.where(varies, scale, 1.0), varies)
+        return cls(mean, np.where(varies, scale, 1.0), varies, poles)
 
     @classmethod
     def none(cls, rows: Array) -> Self:
@@ -50,13 +65,14 @@ class Normaliser:
 
     def apply(self, rows: Array) -> Array:
         """Into units of standard deviations."""
-        scaled: Array = (rows - self.mean) / self.scale
+        turned = rows * _signs(rows, self.poles) if self.poles else rows
+        scaled: Array = (turned - self.mean) / self.scale
         return scaled
 
-    def undo(self, rows: Array) -> Array:
-        """Back into the units of the data."""
-        raw: Array = rows * self.scale + self.mean
-        return raw
+    def undo(self, scaled: Array, before: Array) -> Array:
+        """Back into the units of the data, with the signs that quaternions had before."""
+        raw: Array = scaled * self.scale + self.mean
+        return raw * _signs(before, self.poles) if self.poles else raw
 
     def check(self, rows: Demonstrations, first_row: int = 0) -> None:
         """Refuse data of other units.
@@ -87,10 +103,32 @@ class Normaliser:
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
             "varies": self.varies.tolist(),
+            "poles": {str(start): pole.tolist() for start, pole in self.poles.items()},
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """The same again."""
         mean, scale = (np.array(stored[name], dtype=np.float64) for name in ("mean", "scale"))
-        return cls(mean, scale, np.array(stored["varies"], dtype=bool))
+        poles = {int(start): np.array(pole) for start, pole in stored.get("poles", {}).items()}
+        return cls(mean, scale, np.array(stored["varies"], dtype=bool), poles)
+
+
+def pole(turns: Array) -> Array:
+    """The unit quaternion nearest to all of these, (n, 4), whatever their signs.
+
+    The eigenvector of sum q q^T with the largest eigenvalue, its largest entry positive.
+    """
+    _, vectors = np.linalg.eigh(turns.T @ turns)
+    found: Array = vectors[:, -1]
+    upright: Array = found * np.sign(found[np.argmax(np.abs(found))])
+    return upright
+
+
+def _signs(rows: Array, poles: Mapping[int, Array]) -> Array:
+    """-1 for quaternions on the far side of their pole, 1 everywhere else."""
+    signs = np.ones(rows.shape)
+    for start, towards in poles.items():
+        far = rows[:, start : start + 4] @ towards < 0
+        signs[far, start : start + 4] = -1.0
+    return signs

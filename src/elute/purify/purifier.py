@@ -7,7 +7,7 @@ A purifier keeps the number and order of rows, episodes, types and every column 
 purify. Fitted and not fitted are two types, so that "not fitted yet" cannot be said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Literal, Protocol
@@ -74,7 +74,7 @@ def put_back(
     return replace(result, next_observations=rows.next_observations)
 
 
-def quaternions(columns: tuple[Column, ...]) -> list[tuple[int, int]]:
+def quaternions(columns: Sequence[Column]) -> list[tuple[int, int]]:
     """Where whole quaternions stand: runs of such columns of one array, four by four."""
     found, start = [], 0
     for (_, role), run in groupby(columns, key=lambda c: (c.key, c.role)):

@@ -259,7 +259,8 @@ def first_alike(accuracy: Mapping[int, float], demos: DemoSet) -> int | None:
 def _scaled(one: Demonstrations, other: Demonstrations) -> list[Array]:
     """Both in the units of both, without constant columns."""
     pairs = [rows.pairs.astype(np.float64) for rows in (one, other)]
-    normaliser = Normaliser.fit(np.concatenate(pairs))
+    columns = (*one.observation_columns, *one.action_columns)
+    normaliser = Normaliser.fit(np.concatenate(pairs), columns)
     return [normaliser.apply(rows)[:, normaliser.varies] for rows in pairs]
 
 

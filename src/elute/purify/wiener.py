@@ -59,9 +59,9 @@ class WienerPurifier:
         if len(demos.optimal) < 2:
             raise EluteError("D_o has one row; expected at least two", hint="fifty are few already")
         optimal = demos.optimal.pairs.astype(np.float64)
-        normaliser = Normaliser.fit(np.concatenate([optimal, demos.supplementary.pairs]))
-        scaled = normaliser.apply(optimal)[:, normaliser.varies]
         columns = (*demos.optimal.observation_columns, *demos.optimal.action_columns)
+        normaliser = Normaliser.fit(np.concatenate([optimal, demos.supplementary.pairs]), columns)
+        scaled = normaliser.apply(optimal)[:, normaliser.varies]
         n_observations = demos.optimal.observations.shape[1]
         free = self._free(columns, n_observations)[normaliser.varies]
         alpha_bar = float(Schedule.linear(self.n_steps).alpha_bar[self.reverse_step])
@@ -97,7 +97,7 @@ class WienerTransform:
             used = self.normaliser.varies
             scaled = self.normaliser.apply(pairs)
             scaled[:, used] = self.mean + _product(scaled[:, used] - self.mean, self.gain)
-            pairs[:, used] = self.normaliser.undo(scaled)[:, used]
+            pairs[:, used] = self.normaliser.undo(scaled, pairs)[:, used]
         return put_back(
             rows,
             pairs,

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from elute import wilson as shares
 from elute.errors import EluteError
 from elute.rng import Seeds
 
@@ -209,13 +210,7 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
         EluteError: no trials, more successes than trials, or a confidence that is no probability.
     """
     _check_confidence(confidence)
-    if trials < 1 or not 0 <= successes <= trials:
-        raise EluteError(f"{successes} successes in {trials} trials cannot be")
-    z = float(stats.norm.ppf((1 + confidence) / 2))
-    share, weight = successes / trials, z**2 / trials
-    centre = (share + weight / 2) / (1 + weight)
-    half = float(np.sqrt(weight * (share * (1 - share) + weight / 4))) / (1 + weight)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    return Interval(*shares.wilson(successes, trials, confidence))
 
 
 def _cells(strata: Strata) -> list[Floats]:
