@@ -73,7 +73,7 @@ def _judge(
     if not explained:
         return "not measurable", 0
     ranked = sorted(explained, key=lambda k: -explained[k])
-    best, second = ranked[0], ranked[1]
+    best = ranked[0]
     if explained[best] < LEAST_EXPLAINED:
         return "not measurable", 0
     if best == 0 or CLEARLY * explained[0] > explained[best]:
@@ -81,7 +81,8 @@ def _judge(
     acting = next((k for k in range(best) if explained[k] > ACTS * explained[best]), best)
     if acting == 0:
         return "aligned", 0  # the later action knows the outcome
-    if acting < best or explained[best] > CLEARLY * explained[second]:
+    others = max(explained[k] for k in ranked if k not in (best, acting))
+    if explained[best] > CLEARLY * others:
         return "misaligned", acting
     return "unclear", best
 
