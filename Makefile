@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .PHONY: demo test test-fast test-peers test-robosuite bench-robosuite lint format docs bench clean
 
-demo: $(VENV)/core
+demo: $(VENV)/simulator
 	$(BIN)/elute tour
 
 test: $(VENV)/dev
@@ -51,6 +51,10 @@ $(BIN)/python:
 
 $(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable .
+	touch $@
+
+$(VENV)/simulator: $(VENV)/core
+	$(PIP) --editable ".[mujoco]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/core

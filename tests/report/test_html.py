@@ -27,6 +27,8 @@ from elute.report.words import summary
 EVIL = "<script>window.hacked = 1</script>\"'&"
 VERSIONS = {"elute": "0.1.0", "torch": "2.13.0", "mujoco": "3.9.0"}
 
+PAPER_RUN = {"preset": "paper", "purifier": None, "settings": {}}
+
 
 def row(method="bc-all", mean=500.0, seed=0, task="hopper", demos="action-noise/heavy", **more):
     dp = method.startswith("dp-")
@@ -36,15 +38,14 @@ def row(method="bc-all", mean=500.0, seed=0, task="hopper", demos="action-noise/
         "task": task,
         "demos": demos,
         "regime": "episode",
-        "preset": "default",
-        "purifier_preset": "default" if dp else None,
         "target": "inpaint" if dp else None,
         "reverse_step": 60 if dp else None,
         "auto": dp,
-        "max_step": 0,
-        "settings": {},
         "seed": seed,
-        "real": False,
+        "run": {
+            "preset": "default", "purifier": {"preset": "default"} if dp else None, "settings": {},
+        },
+        "data": None,
         "metrics": {"mean": mean, "stderr": 20.0, "normalised": mean / 4000, "success": 0.5,
                     "returns": [mean] * 10, "lengths": [1000] * 10},
         "timings": {"train": 20.1, "evaluate": 5.0},
@@ -255,7 +256,7 @@ def test_a_later_line_of_a_seed_replaces_the_earlier():
 
 
 def test_other_settings_are_other_groups_and_say_so():
-    rows = [*seeds("bc", [1.0, 2.0]), *seeds("bc", [3.0, 4.0], preset="paper")]
+    rows = [*seeds("bc", [1.0, 2.0]), *seeds("bc", [3.0, 4.0], run=PAPER_RUN)]
     assert [group.name for group in grouped(rows)] == ["bc (preset default)", "bc (preset paper)"]
 
 
@@ -288,9 +289,8 @@ def test_the_papers_number_stands_beside_ours_with_its_doubts():
     cells = found.texts("td")
     assert "1825 ± 1371" in cells  # the number, and note 1
     assert any("step 1 is not in the reverse-step table" in text for text in found.texts("ol"))
-    assert not any(
-        "recorded anew" in t for t in Tree(page(Report(rows=[row(real=True)]))).texts("p")
-    )
+    real = Tree(page(Report(rows=[row(data={"optimal": "good.h5"})])))
+    assert not any("recorded anew" in text for text in real.texts("p"))
 
 
 def test_every_version_that_was_used_is_named():

@@ -240,6 +240,7 @@ def report(
         str, typer.Option(metavar="1|noise|filters|mixed|reverse-step", help="Print a table.")
     ] = "",
     figure: Annotated[str, typer.Option(metavar="reverse-step", help="Draw a figure.")] = "",
+    html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,
     results: Annotated[
         list[Path] | None,
         typer.Option(help="Results: files, or folders of them.", autocompletion=complete_path),
@@ -250,10 +251,10 @@ def report(
     format: Annotated[str, typer.Option(metavar="text|markdown|latex")] = "text",
     as_json: Json = False,
 ) -> None:
-    """Tables and figures from lines of results, the paper's numbers beside."""
+    """Tables, figures and a page from lines of results, the paper's numbers beside."""
     from elute.cli import report as job
 
-    job.run(results or [Path("results")], table, figure, output, format, as_json)
+    job.run(results or [Path("results")], table, figure, html, output, format, as_json)
 
 
 @app.command()

@@ -8,24 +8,36 @@ from rich.table import Table
 
 from elute import results
 from elute.cli.show import out, print_json, say
+from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.report import curves as curves_module
 from elute.report import tables
 from elute.report.before_after import check_figure
+from elute.report.html import Report, write_html
 from elute.report.paper import REMARKS
 
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
 
 
 def run(
-    places: list[Path], table: str, figure: str, output: Path | None, format: str, as_json: bool
+    places: list[Path],
+    table: str,
+    figure: str,
+    html: Path | None,
+    output: Path | None,
+    format: str,
+    as_json: bool,
 ) -> None:
-    """Print a table, or draw a figure."""
-    if bool(table) == bool(figure):
+    """Print a table, draw a figure, or write the page."""
+    if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
     rows = read_rows(places)
     if table:
         _table(rows, table, format, as_json)
+    elif html is not None:
+        check_output(html)
+        write_html(html, Report(rows=rows, command=f"elute report --html {html.name}"))
+        say(f"wrote {html}")
     else:
         _figure(rows, figure, output, as_json)
 
@@ -68,7 +80,7 @@ def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) ->
         return
     if not made:
         raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
-    for grid in tables.grids(made):
+    for grid in tables.grids(made, name):
         if format == "text":
             _show(grid)
         else:

@@ -1,61 +1,142 @@
-"""`elute tour`: what works today, shown by the commands a user would type."""
+"""`elute tour`: the whole story, told by the commands a user would type.
 
+Good and shaky demonstrations are recorded from the shipped HalfCheetah expert, checked, purified
+and learnt from, with and without; a page at the end tells it in pictures.
+"""
+
+import json
+import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from rich.table import Table
+
+from elute import __version__
 from elute.cli.show import out
-from elute.demos.audit.repair import realign
-from elute.demos.corrupt import CLEAN
-from elute.demos.files import load, save
-from elute.demos.pointmass import pointmass
+from elute.collect.video import film
+from elute.demos.files import load
+from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.types import Demonstrations
+from elute.policy import load_policy
+from elute.report.changes import column_changes
+from elute.report.html import Report, write_html
+from elute.report.purification import Purification
+
+TASK, NOISE = "halfcheetah", "gaussian:0.6"
+OPTIMAL_ROWS, ROWS, SEEDS, EPISODES, FRAMES = 50, 500, 3, 5, 100
+METHODS = {"plain": "bc-all", "purified": "dp-bc"}
+"""Folder of the policies, and what the paper calls the method."""
 
 
 def run(folder: str) -> None:
-    """Make small demonstrations, break them, and let the commands find and mend it."""
+    """Record, check, purify, learn, compare."""
     home = Path(folder)
     _clear(home)
-    clean, broken = home / "clean.hdf5", home / "broken.hdf5"
-    demos = pointmass(30, seed=0)
-    save(demos, clean, format="robomimic")
-    # Spoil it the way the paper's own expert file is: states one row too late.
-    save(realign(load(clean), -1), broken, format="robomimic")
-
-    _say("Thirty demonstrations of a point mass driven to a goal, in a robomimic file.")
-    _elute("demos", "info", str(clean))
-    _say("The same recording, but each state was stored one step late. Would you have noticed?")
-    _elute("demos", "audit", str(broken), "--fix", str(home / "fixed.hdf5"))
-    _say("The repaired copy:")
-    _elute("demos", "audit", str(home / "fixed.hdf5"))
-    _say("Through five formats and back:")
-    chain = ["fixed.hdf5", "a.npz", "b-v0", "c.h5", "d.hdf5", "again.hdf5"]
-    formats = ["npz", "minari", "vild", "d4rl", "robomimic"]
-    for source, target, name in zip(chain, chain[1:], formats, strict=False):
-        _elute("demos", "convert", str(home / source), str(home / target), "--to", name)
-    first, last = load(home / chain[0]), load(home / chain[-1])
-    same = bool((first.pairs == last.pairs).all())
-    _say(f"Every number the same after the journey: {'yes' if same else 'NO'}.")
-    _say("Noise on the recorded actions, for experiments with a known truth:")
-    _elute("demos", "corrupt", str(home / "fixed.hdf5"), str(home / "noisy.hdf5"), "--level", "0.6")
-    _say(
-        "Ten clean demonstrations show what is normal; the others are purified by it (20 seconds):"
+    good, noisy, clean = (home / name for name in ("good.h5", "noisy.h5", "purified.h5"))
+    _say("An expert that comes with elute runs as a cheetah: a few good demonstrations.")
+    _elute("demos", "collect", TASK, "--rows", ROWS, "-o", good, "--to", "vild")
+    _say("The same with a shaky hand: noise on every action, so it stumbles.")
+    _elute(
+        *("demos", "collect", TASK, "--noise", NOISE, "--rows", ROWS, "--seed", 1),
+        *("-o", noisy, "--to", "vild"),
     )
-    good, purified = f"{home / 'fixed.hdf5'}#episodes=0-9", home / "purified.hdf5"
-    shaky = f"{home / 'noisy.hdf5'}#episodes=10-27"
-    _elute("purify", shaky, "--optimal", good, "-o", str(purified), "--reverse-step", "100")
-    before, after = _action_error(load(shaky)), _action_error(load(purified))
-    _say(f"Mean squared error of the actions, whose truth is known here: {before:.3f} before, "
-         f"{after:.3f} after.")  # fmt: skip
-    _say(f"The files are in {home}. Next: elute demos audit YOUR_FILE")
-    if not same:
-        raise EluteError("the conversion lost something", hint="please report this")
+    _say("Is anything broken in it?")
+    audited = _told("demos", "audit", noisy, "--optimal", good)
+    _say(f"{OPTIMAL_ROWS} good rows show what is normal; {ROWS} shaky ones are purified by it.")
+    purified = _told(
+        *("purify", noisy, "--rows", ROWS, "--optimal", good, "--optimal-rows", OPTIMAL_ROWS),
+        *("-o", clean),
+    )
+    out.print(
+        f"  reverse step {purified['reverse_step']}, chosen without an environment; error of "
+        f"held-out actions {purified['heldout_error']['before']:.3f} before, "
+        f"{purified['heldout_error']['after']:.3f} after"
+    )
+    rows = []
+    for name, data in (("plain", noisy), ("purified", clean)):
+        _say(f"{SEEDS} policies cloned from the {name} demonstrations, and what they earn.")
+        _elute(
+            *("train", "bc", "--optimal", good, "--optimal-rows", OPTIMAL_ROWS),
+            *("--supplementary", data, "--rows", ROWS, "--task", TASK),
+            *("--seeds", SEEDS, "-o", home / name),
+        )
+        scored = _told("evaluate", home / name, "--task", TASK, "--episodes", EPISODES)
+        rows += _rows(METHODS[name], scored, purified)
+    _show(rows)
+    page = home / "report.html"
+    changes = column_changes(load(noisy).first(ROWS), load(clean), load(good).first(OPTIMAL_ROWS))
+    write_html(
+        page,
+        Report(
+            title="A shaky cheetah, purified",
+            rows=rows,
+            audits=[audited],
+            purifications=[Purification(name=noisy.name, facts=purified, columns=changes)],
+            clip=_clip(home),
+            clip_caption="A policy that learnt from the purified demonstrations.",
+            command=f"elute tour --to {folder}",
+        ),
+    )
+    _say(f"All of it in one page: {page}. Next: elute demos audit YOUR_FILE")
 
 
-def _action_error(demos: Demonstrations) -> float:
-    return float(((demos.actions - demos.extras[CLEAN]) ** 2).mean())
+def _rows(method: str, scored: dict[str, Any], purified: dict[str, Any]) -> list[dict[str, Any]]:
+    """Lines of results, as a grid would have written them."""
+    dp = method.startswith("dp-")
+    return [
+        {
+            "digest": f"tour {method} {one['seed']}",
+            "method": method,
+            "task": TASK,
+            "demos": "action-noise/heavy",
+            "regime": "paper",
+            "target": purified["target"] if dp else None,
+            "reverse_step": purified["reverse_step"] if dp else None,
+            "auto": dp,
+            "seed": int(one["seed"]),
+            "run": {
+                "preset": "default",
+                "purifier": {"preset": "default"} if dp else None,
+                "settings": {},
+            },
+            "data": None,
+            "metrics": {
+                "mean": one["mean"],
+                "normalised": one["normalised"],
+                "success": one["success"],
+                "returns": [episode["return"] for episode in one["episodes"]],
+            },
+            "timings": {},
+            "spent": 0.0,
+            "versions": {"elute": __version__} | scored["versions"],
+        }
+        for one in scored["seeds"]
+    ]
+
+
+def _clip(home: Path) -> bytes | None:
+    """A few seconds of a policy, where films can be made."""
+    path, policy = home / "clip.mp4", load_policy(home / "purified" / "seed-0.safetensors")
+    try:
+        film(policy, replace(find_task(TASK), horizon=FRAMES), path)
+    except EluteError:
+        return None
+    return path.read_bytes()
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    table = Table("demonstrations", "mean return", "of the expert", box=None, padding=(0, 2))
+    for name, method in METHODS.items():
+        found = [row["metrics"] for row in rows if row["method"] == method]
+        mean = sum(m["mean"] for m in found) / len(found)
+        share = sum(m["normalised"] for m in found) / len(found)
+        table.add_row(name, f"{mean:.0f}", f"{share:.0%}")
+    out.print()
+    out.print(table)
 
 
 def _clear(home: Path) -> None:
@@ -71,9 +152,22 @@ def _say(text: str) -> None:
     out.print(f"\n{text}", style="bold", markup=False)
 
 
-def _elute(*arguments: str) -> None:
-    out.print(f"$ elute {' '.join(arguments)}", style="cyan", markup=False)
+def _elute(*arguments: object, quietly: bool = False) -> str:
+    words = list(map(str, arguments))
+    out.print(f"$ elute {shlex.join(words)}", style="cyan", markup=False)
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, "-m", "elute", *arguments], check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "elute", *words],
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE if quietly else None,
+    )
     if done.returncode not in (0, 1):
         raise EluteError(f"the command ended with code {done.returncode}")
+    return done.stdout or ""
+
+
+def _told(*arguments: object) -> dict[str, Any]:
+    """What a command prints for machines."""
+    answer: dict[str, Any] = json.loads(_elute(*arguments, "--json", quietly=True))
+    return answer

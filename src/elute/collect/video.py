@@ -47,9 +47,9 @@ def film(
     Raises:
         EluteError: there is nothing to draw with.
     """
+    check_video(path)
     import imageio.v2 as imageio  # noqa: PLC0415 (an extra)
 
-    check_video(path)
     if "DISPLAY" not in os.environ:
         os.environ.setdefault("MUJOCO_GL", "osmesa")
     environment = make(task, render=True)

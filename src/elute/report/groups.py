@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 TABLES = ("1", "noise", "mixed", "filters")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
-_SETTINGS = ("preset", "purifier_preset", "target", "settings")
+_SETTINGS = ("preset", "purifier preset", "target", "settings")
 
 
 class Place(NamedTuple):
@@ -75,13 +75,13 @@ def is_scored(row: Row) -> bool:
 
 def is_purified(row: Row) -> bool:
     """Whether the demonstrations were purified first."""
-    return row.get("purifier_preset") is not None or str(row["method"]).startswith("dp-")
+    return row["run"]["purifier"] is not None
 
 
 def place(row: Row) -> Place:
     """Regime, task and demonstrations; real recordings are a regime of their own."""
     regime = str(row["regime"])
-    return Place(f"{regime}, real files" if row.get("real") else regime, row["task"], row["demos"])
+    return Place(f"{regime}, real files" if row["data"] else regime, row["task"], row["demos"])
 
 
 def step(row: Row) -> str:
@@ -92,7 +92,10 @@ def step(row: Row) -> str:
 
 
 def _settings(row: Row) -> tuple[str, ...]:
-    return tuple(json.dumps(row.get(name), sort_keys=True, default=str) for name in _SETTINGS)
+    run = row["run"]
+    preset = (run["purifier"] or {}).get("preset")
+    told = (run["preset"], preset, row.get("target"), run["settings"])
+    return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -141,7 +144,7 @@ def _told_apart(made: Sequence[Group], settings: Sequence[tuple[str, ...]]) -> l
     for same in alike.values():
         differ = [f for f in range(len(_SETTINGS)) if len({settings[k][f] for k in same}) > 1]
         for k in same:
-            words = (f"{_SETTINGS[f].replace('_', ' ')} {_plain(settings[k][f])}" for f in differ)
+            words = (f"{_SETTINGS[f]} {_plain(settings[k][f])}" for f in differ)
             named[k] = replace(named[k], variant=", ".join(words))
     return named
 
