@@ -90,7 +90,7 @@ def test_the_tour_tells_the_whole_story(tmp_path):
     assert earned["purified"] > 1.2 * earned["plain"]
     assert not (home / "from-before").exists()
     page = (home / "report.html").read_text()
-    assert "A shaky cheetah, purified" in page
+    assert "A shaky walker, purified" in page
     assert "dp-bc" in page
 
 

@@ -1,6 +1,6 @@
 """`elute tour`: the whole story, told by the commands a user would type.
 
-Good and shaky demonstrations are recorded from the shipped HalfCheetah expert, checked, purified
+Good and shaky demonstrations are recorded from the shipped Walker2d expert, checked, purified
 and learnt from, with and without; a page at the end tells it in pictures.
 """
 
@@ -26,8 +26,8 @@ from elute.report.changes import column_changes
 from elute.report.html import Report, write_html
 from elute.report.purification import Purification
 
-TASK, NOISE = "halfcheetah", "gaussian:0.6"
-OPTIMAL_ROWS, ROWS, SEEDS, EPISODES, FRAMES = 50, 500, 3, 5, 100
+TASK, NOISE = "walker2d", "gaussian:0.6"
+OPTIMAL_ROWS, ROWS, SEEDS, EPISODES, FRAMES = 200, 500, 3, 5, 100
 METHODS = {"plain": "bc-all", "purified": "dp-bc"}
 """Folder of the policies, and what the paper calls the method."""
 
@@ -37,7 +37,7 @@ def run(folder: str) -> None:
     home = Path(folder)
     _clear(home)
     good, noisy, clean = (home / name for name in ("good.h5", "noisy.h5", "purified.h5"))
-    _say("An expert that comes with elute runs as a cheetah: a few good demonstrations.")
+    _say("An expert that comes with elute walks on two legs: a few good demonstrations.")
     _elute("demos", "collect", TASK, "--rows", ROWS, "-o", good, "--to", "vild")
     _say("The same with a shaky hand: noise on every action, so it stumbles.")
     _elute(
@@ -72,7 +72,7 @@ def run(folder: str) -> None:
     write_html(
         page,
         Report(
-            title="A shaky cheetah, purified",
+            title="A shaky walker, purified",
             rows=rows,
             audits=[audited],
             purifications=[Purification(name=noisy.name, facts=purified, columns=changes)],
