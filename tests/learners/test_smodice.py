@@ -89,7 +89,7 @@ def test_the_value_after_the_end_of_the_task_does_not_count(monkeypatch):
 
 def test_the_papers_settings():
     paper = SMODICE.paper()
-    assert (paper.divergence, paper.values.discount, paper.quantile) == ("chi2", 0.99, 1.0)
+    assert (paper.divergence, paper.values.discount) == ("chi2", 0.99)
     assert (paper.updates, paper.batch_size, paper.learning_rate) == (1_000_000, 512, 3e-4)
     assert (paper.ratio.penalty, paper.ratio.hidden) == (10.0, (256, 256))
     assert (paper.values.penalty, paper.values.weight_decay) == (0.0, 1e-4)

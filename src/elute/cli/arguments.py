@@ -78,7 +78,7 @@ Target = Annotated[
     str,
     typer.Option(
         metavar="joint|action|inpaint",
-        help="Purify state and action; both, but keep the state; or the action in its state.",
+        help="Purify state and action; both, but keep the state; or the action, given the state.",
     ),
 ]
 

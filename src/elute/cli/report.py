@@ -91,7 +91,9 @@ def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) ->
 
 
 def _show(grid: tables.Grid) -> None:
-    shown = Table(*grid.columns, title=grid.title, title_justify="left", box=None, padding=(0, 1))
+    shown = Table(
+        *grid.columns, title=_plain(grid.title), title_justify="left", box=None, padding=(0, 1)
+    )
     for row, bold in zip(grid.rows, grid.bold, strict=True):
         shown.add_row(
             *(

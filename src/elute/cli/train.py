@@ -1,5 +1,6 @@
 """`elute train`: policies from demonstrations, one for each seed."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from elute.experiment.methods import find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
-from elute.experiment.training import Training, train
+from elute.experiment.training import Training, check_training, train
 from elute.experiment.weights import check_weights_format, write_weights
 from elute.learners.learner import Learner
 from elute.policy import save_policy
@@ -71,10 +72,17 @@ def run(folder: Path, options: TrainOptions) -> int:
         auto=options.purifier is not None
         and (options.purifier.reverse_step, options.purifier.preset) == ("auto", "default"),
     )
+    check_training(training, demos)
     seeds = list(range(options.seed, options.seed + options.seeds))
     _prepare(folder, seeds)
     job = partial(
-        _train_one, training, demos, folder, weights=options.weights, board=options.tensorboard
+        _train_one,
+        training,
+        demos,
+        folder,
+        weights=options.weights,
+        board=options.tensorboard,
+        told=_told(options),
     )
     rows = []
     with _progress(len(seeds)) as told:
@@ -128,6 +136,7 @@ def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner
     """The learner with the bounds of options, task or file."""
     bounds = _bounds(demos, options)
     if bounds is None:
+        say("no bounds are known, so actions are not clipped; --task or --bounds gives them")
         return learner
     width = demos.all.actions.shape[1]
     return with_bounds(learner, *(np.broadcast_to(b, width) for b in (bounds.low, bounds.high)))
@@ -159,6 +168,11 @@ def _prepare(folder: Path, seeds: list[int]) -> None:
     except OSError as error:
         raise EluteError(f"{folder}: cannot be made a folder: {error.strerror}") from error
     check_output(folder / "seed-0.safetensors")
+    for seed in seeds:  # nothing of an earlier training may pass for this one's
+        for old in (_file(folder, seed), *folder.glob(f"*-{seed}.*")):
+            if old.name.split("-")[0] in ("seed", "diverged", "weights"):
+                old.unlink(missing_ok=True)
+        shutil.rmtree(folder / "tensorboard" / f"seed-{seed}", ignore_errors=True)
     others = {file.name for file in folder.glob("seed-*.safetensors")}
     others -= {_file(folder, seed).name for seed in seeds}
     if others:
@@ -178,6 +192,7 @@ def _train_one(
     *,
     weights: str,
     board: bool,
+    told: Mapping[str, Any],
 ) -> dict[str, Any]:
     """One seed, from demonstrations to files."""
     last: dict[str, float] = {}
@@ -188,9 +203,9 @@ def _train_one(
             write(row)
 
         trained = train(training, demos, seed, report=report, log=log)
-    about = dict(trained.policy.about) | {"seed": seed}
-    if trained.choice is not None:
-        about["reverse_step"] = trained.choice.reverse_step
+    about = dict(trained.policy.about) | {"seed": seed, **told}
+    if trained.reverse_step is not None:
+        about["reverse_step"] = trained.reverse_step
     path = folder / f"diverged-{seed}.safetensors" if trained.diverged else _file(folder, seed)
     save_policy(replace(trained.policy, about=about), path)
     if weights and trained.weights is not None:
@@ -238,12 +253,21 @@ def _progress(n_seeds: int) -> Iterator[Callable[[int, str, int, int], None]]:
         yield told
 
 
-def _report(options: TrainOptions, demos: DemoSet, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _told(options: TrainOptions) -> dict[str, Any]:
+    """What was asked for, for the policy and the report."""
     purifier = options.purifier
     return {
-        "method": options.method,
         "preset": options.preset,
-        "purifier": None if purifier is None else purifier.method,
+        "settings": parse(options.settings),
+        "purifier": None if purifier is None else purifier.to_json(),
+    }
+
+
+def _report(options: TrainOptions, demos: DemoSet, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "method": options.method,
+        **_told(options),
+        "sources": [given.provenance.source for given in demos.given],
         "rows": [len(given) for given in demos.given],
         "seeds": rows,
     }

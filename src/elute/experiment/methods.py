@@ -57,14 +57,12 @@ def find_method(name: str, preset: str = "default") -> Learner:
 
 
 def with_bounds(learner: Learner, low: Array, high: Array) -> Learner:
-    """The learner with policies that keep to these bounds, unless it has its own."""
+    """The learner with policies that keep to these bounds, instead of any of its preset."""
     sides = tuple(low.tolist()), tuple(high.tolist())
     design = getattr(learner, "actor", None)
-    if isinstance(design, Design) and design.bounds is None:
+    if isinstance(design, Design):
         return _changed(learner, "actor", replace(design, bounds=sides))
-    if design is None and getattr(learner, "bounds", sides) is None:
-        return _changed(learner, "bounds", sides)
-    return learner
+    return _changed(learner, "bounds", sides)
 
 
 def _changed(learner: Learner, name: str, value: object) -> Learner:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from elute.episodes import Array
+from elute.errors import EluteError
 from elute.experiment.parallel import Report
 from elute.learners.descent import DivergenceError
-from elute.learners.learner import Learner, Log, Policy, silent
+from elute.learners.learner import Learner, Log, Policy, needs_transitions, silent
+from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
 from elute.purify.select import Choice, choose_reverse_step
@@ -38,6 +40,8 @@ class Trained:
     weights: Array | None
     """Of the rows of D_o and D_s, by a learner that weighs them."""
     choice: Choice | None
+    reverse_step: int | None
+    """That the purifier used."""
     seconds: float
     diverged: str = ""
     """Why it stopped early, with the last good policy."""
@@ -53,10 +57,12 @@ def train(
 ) -> Trained:
     """Purify if asked to, then learn."""
     began, seeds = perf_counter(), Seeds(seed)
-    choice = None
+    check_training(training, demos)
+    choice, step = None, None
     if training.purifier is not None:
         transform, choice = fit_purifier(training, demos, seeds, report)
         demos = DemoSet(demos.optimal, transform(demos.supplementary, seed=seed))
+        step = getattr(getattr(transform, "purifier", None), "reverse_step", None)
 
     def told(row: Mapping[str, float]) -> None:
         report("learning", int(row["update"]) + 1, int(row["updates"]))
@@ -67,9 +73,28 @@ def train(
         policy=policy,
         weights=weights,
         choice=choice,
+        reverse_step=step,
         seconds=perf_counter() - began,
         diverged=diverged,
     )
+
+
+def check_training(training: Training, demos: DemoSet) -> None:
+    """Refuse what could only fail after purification.
+
+    Raises:
+        EluteError: a set that the purifier needs is missing, or the learner needs transitions and
+            there are none, or none would be left.
+    """
+    if training.purifier is not None and len(demos.given) < 2:
+        raise EluteError("purification needs both sets", hint="give --optimal and --supplementary")
+    if needs_transitions(training.learner):
+        Transitions.of(demos)
+        if getattr(training.purifier, "target", "") == "joint":
+            raise EluteError(
+                "this learner needs transitions, and purified states are none",
+                hint="purify with --target inpaint or action",
+            )
 
 
 def fit_purifier(

@@ -47,6 +47,8 @@ class Design:
     def __post_init__(self) -> None:
         if self.squashed and self.bounds is None:
             raise EluteError("a squashed policy needs bounds")
+        if min(self.hidden, default=1) < 1:
+            raise EluteError(f"hidden layers {self.hidden}; expected at least one unit in each")
 
 
 class Actor(nn.Module):

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
@@ -52,6 +53,10 @@ class BC:
     observation_noise: float = 0.0
     actor: Design = field(default_factory=Design)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.hold_out < 1:
+            raise EluteError(f"hold_out {self.hold_out}; expected a share from 0 up to 1")
+
     @classmethod
     def paper(cls, *, on: Literal["all", "optimal"] = "all") -> Self:
         """As the paper's code clones, but with rows drawn at random: raw units, a tanh mean."""
@@ -81,7 +86,7 @@ class BC:
     def _enough(self, rows: Demonstrations, rng: np.random.Generator, log: Log) -> int:
         """The number of updates after which rows that are held out are predicted best."""
         parts = self._held_out(len(rows), rng)
-        folds = [_Fold(self, rows, held, rng, log) for held in parts]
+        folds = [_Fold(self, rows, held, rng, k, log) for k, held in enumerate(parts)]
         best, enough = math.inf, self.updates
         for update, *_ in zip(*(fold.updates for fold in folds), strict=True):
             if (update + 1) % LOOK == 0:
@@ -132,14 +137,21 @@ class _Fold:
     """A network that learns from all rows but those held out."""
 
     def __init__(
-        self, bc: BC, rows: Demonstrations, held: Tensor, rng: np.random.Generator, log: Log
+        self,
+        bc: BC,
+        rows: Demonstrations,
+        held: Tensor,
+        rng: np.random.Generator,
+        number: int,
+        log: Log,
     ) -> None:
         self.bc, self.actor = bc, Actor(bc.actor, rows, rng)
         x, y = self.actor.inputs(rows.observations), self.actor.targets(rows.actions)
         rest = torch.ones(len(x), dtype=torch.bool)
         rest[held] = False
         self.held = x[held], y[held]
-        descent = Descent(bc.updates, {"actor": self.actor}, self.actor.policy, log)
+        networks = {f"fold-{number}": self.actor}
+        descent = Descent(bc.updates, networks, lambda: self.actor.policy(method="bc"), log)
         self.updates = bc.descend(descent, self.actor, (x[rest], y[rest]), generator(rng))
 
     def loss(self) -> float:

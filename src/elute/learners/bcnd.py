@@ -194,4 +194,8 @@ def _biases(policy: GaussianPolicy) -> list[Array]:
 
 
 def _numbered(log: Log, number: int) -> Log:
-    return lambda row: log({"round": number} | dict(row))
+    return lambda row: log({_in_round(name, number): value for name, value in row.items()})
+
+
+def _in_round(name: str, number: int) -> str:
+    return name if name in ("update", "updates") else f"round-{number}/{name}"

@@ -19,7 +19,7 @@ or not, else a constant in nu would matter.
 - nu sees all rows at once while they fit (dice.py), and its slope is penalised at the rows' states,
   not also between those of D_o and D_u.
 - Rows are drawn by weight (weighted.py); the policy's deviation does not depend on the state, and
-  its mean is clipped, not squashed; last layers have a bias; no absorbing coordinate.
+  its mean is not squashed; last layers have a bias; no absorbing coordinate.
 - All inputs are in units of D_u, actions too.
 - Default: the ratio may be flat, and is bounded by what can be true and not by a guard (ratio.py);
   weights end at their 99th percentile, so that no row stands for the whole set; actor and rates are
@@ -30,7 +30,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from elute.episodes import Array
 from elute.learners.actor import Actor, Design
 from elute.learners.descent import Descent
-from elute.learners.dice import Values, clipped, on_rows, tempered
+from elute.learners.dice import Values, on_rows, tempered
 from elute.learners.learner import Log, silent
 from elute.learners.ratio import Ratio
 from elute.learners.transitions import Transitions
@@ -59,6 +59,8 @@ def value_loss(initial: Tensor, advantages: Tensor, *, alpha: float, discount: f
 class DemoDICE:
     """How to weigh by what the expert would visit, and clone."""
 
+    transitions: ClassVar[bool] = True
+
     alpha: float = 0.0
     """How much to stay near all of the data."""
     updates: int = 3000
@@ -67,8 +69,6 @@ class DemoDICE:
     """Of the actor, as the rate and the loss."""
     learning_rate: float = 1e-3
     loss: Loss = "mse"
-    quantile: float = 0.99
-    """Where weights end."""
     ratio: Ratio = field(default_factory=Ratio)
     values: Values = field(default_factory=Values)
     actor: Design = field(default_factory=Design)
@@ -81,7 +81,6 @@ class DemoDICE:
             batch_size=512,
             learning_rate=3e-4,
             loss="nll",
-            quantile=1.0,
             ratio=Ratio(
                 hidden=(256, 256),
                 activation="relu",
@@ -129,7 +128,7 @@ class DemoDICE:
             rng,
             descend,
         )
-        weights = clipped(tempered(advantages, 1 + self.alpha), self.quantile)
+        weights = tempered(advantages, 1 + self.alpha)
         weights = on_rows(weights, steps, len(everything))
         policy = clone_weighted(
             actor,

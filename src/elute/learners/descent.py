@@ -45,6 +45,8 @@ class Descent(Generic[P]):
     ) -> None:
         self.updates, self.networks, self.policy, self.log = updates, networks, policy, log
         self.update = 0
+        self.label = "" if "actor" in networks else f"{'-'.join(networks)}/"
+        """Before the names of losses, where it is not the policy that learns."""
         self._keep()
 
     def __iter__(self) -> Iterator[int]:
@@ -52,6 +54,8 @@ class Descent(Generic[P]):
         for update in range(self.updates):
             self.update = update
             yield update
+        if not all(torch.isfinite(value).all() for value in self._weights()):
+            self._stop({"weights": math.nan})
 
     def draws(self, stream: torch.Generator, n_rows: int, size: int) -> Iterator[Tensor]:
         """Row numbers for each update, with replacement."""
@@ -76,7 +80,12 @@ class Descent(Generic[P]):
             self._stop(values)
         if self.update % EVERY == 0 or self.update == self.updates - 1:
             self._keep()
-            self.log({"update": self.update, "updates": self.updates} | values)
+            told = {f"{self.label}{name}": value for name, value in values.items()}
+            self.log({"update": self.update, "updates": self.updates} | told)
+
+    def _weights(self) -> Iterator[Tensor]:
+        for network in self.networks.values():
+            yield from network.state_dict().values()
 
     def _keep(self) -> None:
         self._good = {
@@ -87,7 +96,7 @@ class Descent(Generic[P]):
     def _stop(self, values: Mapping[str, float]) -> None:
         for name, network in self.networks.items():
             network.load_state_dict(self._good[name])
-        bad = ", ".join(f"{name} {value}" for name, value in values.items())
+        bad = ", ".join(f"{self.label}{name} {value}" for name, value in values.items())
         raise DivergenceError(
             f"the loss is not finite at update {self.update} of {self.updates}: {bad}",
             self.policy(),

@@ -95,11 +95,6 @@ def mean_one(weights: Array) -> Array:
     return scaled
 
 
-def clipped(weights: Array, quantile: float) -> Array:
-    """None above this quantile of them; of mean 1 again."""
-    return mean_one(np.minimum(weights, np.quantile(weights, quantile)))
-
-
 def on_rows(weights: Array, steps: Transitions, n_rows: int) -> Array:
     """Weights of the demonstrations' rows: zero for those that no state was seen to follow."""
     spread = np.zeros(n_rows)

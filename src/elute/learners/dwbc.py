@@ -17,9 +17,9 @@ d > .9, the very rows it is wrong about, have no gradient. Here only the pull up
 and the pull downwards stays, so that the optimum is min(eta p_o / p_s, .9) from wherever it starts;
 the weights clip d to [.1, .9] on both sides, as the official ones do.
 
-Other deviations: the Gaussian's deviation does not depend on the state and actions are clipped, not
-bent by a tanh, as with every learner here. The discriminator takes the actor's units. Settings that
-could make a weight of D_o negative are refused; a negative likelihood has no optimum. The released
+Other deviations: the Gaussian's deviation does not depend on the state; its mean is clipped (in the
+presets bent by a tanh), where the official code bends what was drawn. The discriminator takes the
+actor's units. Settings that could make a weight of D_o negative are refused; a negative likelihood has no optimum. The released
 code of DP-IL, which swaps the two sets and never trains its discriminator, is not repeated.
 """
 

@@ -15,7 +15,7 @@ from elute.episodes import Array
 from elute.policy import StoredPolicy as Policy
 from elute.types import DemoSet
 
-__all__ = ["Learner", "Log", "Policy", "Weighing", "silent"]
+__all__ = ["Learner", "Log", "Policy", "Weighing", "needs_transitions", "silent"]
 Log = Callable[[Mapping[str, float]], None]
 """Given `update`, `updates` and losses by name, every so often."""
 
@@ -34,6 +34,11 @@ class Learner(Protocol):
             EluteError: the method cannot use these demonstrations.
             DivergenceError: a loss is not finite; it carries the last good policy.
         """
+
+
+def needs_transitions(learner: Learner) -> bool:
+    """Whether it must know which state followed: then states cannot be purified."""
+    return bool(getattr(learner, "transitions", False))
 
 
 class Weighing(Learner, Protocol):

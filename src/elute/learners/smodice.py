@@ -21,7 +21,7 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
   problem than its weights. Weights of "kl" are given mean 1, so that they cannot overflow.
 - V is learnt before the policy and not by turns; it sees all rows at once while they fit (dice.py).
 - Rows are drawn by weight (weighted.py). The policy's deviation does not depend on the state, so a
-  bonus for entropy could not move its mean, and there is none; the mean is clipped, not squashed;
+  bonus for entropy could not move its mean, and there is none; the mean is not squashed;
   no absorbing coordinate.
 - All networks take as many updates; the released discriminator takes 1000 passes.
 - Default: as for DemoDICE; V costs by its slope, not by its weights' size; divergence "kl".
@@ -30,7 +30,7 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -39,7 +39,7 @@ from elute.episodes import Array
 from elute.learners import demodice
 from elute.learners.actor import Actor, Design
 from elute.learners.descent import Descent
-from elute.learners.dice import Values, clipped, on_rows, tempered
+from elute.learners.dice import Values, mean_one, on_rows, tempered
 from elute.learners.learner import Log, silent
 from elute.learners.ratio import Ratio
 from elute.learners.transitions import Transitions
@@ -69,6 +69,8 @@ def density(residuals: Array, divergence: Divergence) -> Array:
 class SMODICE:
     """How to weigh by the states that the expert would visit, and clone."""
 
+    transitions: ClassVar[bool] = True
+
     divergence: Divergence = "kl"
     """The released "chi2" gives most rows no weight at all when there are few."""
     updates: int = 3000
@@ -77,8 +79,6 @@ class SMODICE:
     """Of the actor, as the rate and the loss."""
     learning_rate: float = 1e-3
     loss: Loss = "mse"
-    quantile: float = 0.99
-    """Where weights end."""
     ratio: Ratio = field(default_factory=Ratio)
     values: Values = field(default_factory=Values)
     actor: Design = field(default_factory=Design)
@@ -92,7 +92,6 @@ class SMODICE:
             batch_size=512,
             learning_rate=3e-4,
             loss="nll",
-            quantile=1.0,
             ratio=Ratio(hidden=(256, 256), penalty=10.0, allowed=(1.0, 1.0), batch_size=512),
             values=Values(
                 hidden=(256, 256),
@@ -135,7 +134,7 @@ class SMODICE:
             rng,
             descend,
         )
-        weights = clipped(density(residuals, self.divergence), self.quantile)
+        weights = mean_one(density(residuals, self.divergence))
         weights = on_rows(weights, steps, len(everything))
         policy = clone_weighted(
             actor,
