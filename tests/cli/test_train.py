@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from elute.demos.files import save
 from elute.policy import load_policy
@@ -127,3 +128,44 @@ def test_help_names_the_methods(run_here):
     assert code == 0
     assert "METHOD" in out
     assert "bcnd" in out
+
+
+def test_a_training_that_diverges_does_not_leave_an_older_policy(run_here, files):
+    assert run_here("train", "bc", *arguments(files, *QUICK))[0] == 0
+    wild = ("--set", "learning_rate=1e30", "--set", "updates=3", "--set", "hold_out=0")
+    assert run_here("train", "bc", *arguments(files, *wild))[0] == 1
+    assert [p.name for p in (files / "out").glob("*.safetensors")] == ["diverged-0.safetensors"]
+
+
+def test_bounds_that_are_given_win_over_those_of_a_preset(run_here, files):
+    more = ("--preset", "paper", "--set", "updates=5", "--bounds=-3,3", "-o", files / "out")
+    code, *_ = run_here("train", "bc", "--optimal", files / "good.npz", *more)
+    assert code == 0
+    assert load_policy(files / "out" / "seed-0.safetensors").high.tolist() == [3.0]
+
+
+def test_a_policy_says_how_it_was_made(run_here, files):
+    more = ("--purify", "wiener", "--reverse-step", 30, *QUICK)
+    assert run_here("train", "bc", *arguments(files, *more))[0] == 0
+    about = load_policy(files / "out" / "seed-0.safetensors").about
+    assert about["reverse_step"] == 30
+    assert about["settings"] == {"updates": 20}
+    assert about["purifier"]["method"] == "wiener"
+
+
+@pytest.mark.parametrize("how", [("wiener",), ("diffusion", "--target", "joint")])
+def test_purified_states_are_refused_before_any_work(run_here, files, how):
+    code, _, err = run_here("train", "demodice", *arguments(files, "--purify", *how))
+    assert code == 2
+    assert "--target inpaint" in err
+    assert not list(files.glob("out/*"))
+
+
+def test_weights_of_rows_are_written_for_others(run_here, files):
+    for format in ("npz", "parquet"):
+        more = ("--weights", format, "--set", "updates=5")
+        assert run_here("train", "dwbc", *arguments(files, *more))[0] == 0
+    table = parquet.read_table(files / "out" / "weights-0.parquet").to_pydict()
+    assert not (files / "out" / "weights-0.npz").exists()  # of the training before
+    assert table["index"] == list(range(len(both().all)))
+    assert min(table["weight"]) >= 0
