@@ -189,14 +189,14 @@ def _show_study(found: dict[str, Any]) -> None:
     how = (
         "known: the data holds its clean actions"
         if delta["known"]
-        else "estimated: how far D_s strays from what its states suggest, rather too much"
+        else "upper estimate: how far D_s strays from its states"
     )
     title = f"\n{found['supplementary']}, purified by what {found['optimal']} shows"
     out.print(title, style="bold", markup=False)
     about = Table(show_header=False, box=None, padding=(0, 2))
     about.add_row("rows", f"{found['rows']}, with {found['optimal_rows']} optimal ones")
-    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns are purified")
-    about.add_row("||delta||", f"{delta['norm']:.4g} (root mean square, purifier's units); {how}")
+    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns change")
+    about.add_row("||delta||", f"{delta['norm']:.4g} rms; {how}")
     about.add_row("C~ / C", f"{found['ratio']:.3g} where lambda bends")
     about.add_row("lambda", f"{found['lambda_largest']:.3g} at most; it says something above 0")
     about.add_row("score", PROXY)
@@ -240,7 +240,7 @@ def _short(value: float | None) -> str:
     return f"{value:.3g}" if abs(value) >= 1e-3 else "0"
 
 
-PROXY = "bounds are a proxy: of D_s diffused forward, step by step, not of the way back"
+PROXY = "a proxy: D_s diffused forward, step by step, not the way back"
 NAMES = {
     "auto": "chosen by auto: recovers spoilt optimal actions best",
     "model": "the model's own",
@@ -249,7 +249,7 @@ NAMES = {
     "at_least": "Theorem 2 corrected: below it a typical delta cannot be undone",
     "gaussian_mean": "Gaussian data: nearest to x_o, mean of many draws",
     "gaussian_draw": "Gaussian data: nearest to x_o, one draw",
-    "matched": "Gaussian data, by rule: (1 - alpha_bar) / alpha_bar = var(delta)",
+    "matched": "Gaussian rule: (1 - alpha_bar) / alpha_bar = var(delta)",
     "alike": "diffused D_s differs from D_o no more than D_o from itself",
     "measured": "measured: nearest to the clean actions, one draw",
     "measured_mean": "measured: nearest to the clean actions, as elute purifies",

@@ -61,7 +61,7 @@ def forward_claims(found: Forward, schedule: Schedule) -> tuple[Claim, ...]:
 
     def equality() -> Numbers:
         still, said = kl - kl[-1], integrated(found.sample.fisher)
-        noise = error + error[-1] + integrated(found.sample.fisher_error)
+        noise = np.hypot(error, integrated(found.sample.fisher_error))
         allowed = COARSE * said + ERRORS * noise
         worst = int(np.argmax(np.abs(still - said)[:-1] / allowed[:-1]))
         return {
