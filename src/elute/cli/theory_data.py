@@ -255,7 +255,8 @@ def _purifier(
 
 def _at_most_all(noise: Floats, demos: DemoSet) -> Floats:
     """Noise cannot spread an action more than it is spread; a guess that is off can seem to."""
-    return np.minimum(noise, demos.supplementary.actions.std(axis=0, dtype=np.float64))
+    spread = demos.supplementary.actions.std(axis=0, dtype=np.float64)
+    return np.asarray(np.minimum(noise, spread), dtype=np.float64)
 
 
 def _strays(trained: DiffusionTransform, demos: DemoSet) -> Floats:

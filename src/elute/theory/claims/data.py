@@ -9,9 +9,8 @@ from elute.diffusion.schedule import Floats, Schedule
 from elute.theory.bounds import noise_bound, noise_term, path_score_term, score_term
 from elute.theory.claims.claim import Claim, Numbers
 from elute.theory.data import FAILURE_PROB, Forward, ScoreBounds
-from elute.theory.zeta import Form
+from elute.theory.zeta import FORMS
 
-FORMS: tuple[Form, ...] = ("corrected", "printed")
 ERRORS = 3.0
 """Standard errors that a mean may be off."""
 COARSE = 0.02
@@ -101,7 +100,7 @@ def distance_claims(
     steps = np.array(found.steps)
     zeta = -0.5 * np.log(schedule.alpha_bar[steps])[:, None]
     least, most = (bound[steps][:, None] for bound in scores.so_far)
-    noise, printed_noise = (
+    printed_noise, noise = (
         noise_term(zeta, noise_bound(scores.dimension, FAILURE_PROB, form=form)) for form in FORMS
     )
     path = path_score_term(schedule, scores.most)[steps][:, None]
