@@ -11,7 +11,7 @@ import pytest
 
 from commands import elute
 from elute.cli.theory import NAMES, TheoryOptions, _short, facts, run
-from elute.cli.theory_data import study_data
+from elute.cli.theory_data import _at_most_all, study_data
 from elute.demos.corrupt import corrupt
 from elute.demos.files import load, save
 from elute.demos.pointmass import pointmass
@@ -158,7 +158,18 @@ def test_an_estimated_delta_is_no_less_than_the_true_one_and_no_more_than_all(fi
     assert not found["known"]
     estimated = np.array(list(found["columns"].values()))
     assert (estimated > 0.9).all()  # of noise 1
-    assert (estimated <= noisy.actions.std(axis=0) * (1 + 1e-6)).all()
+    apart = noisy.actions - load(files / "good.npz").actions.mean(axis=0)
+    assert (estimated <= np.sqrt((apart**2).mean(axis=0)) * (1 + 1e-6)).all()
+
+
+def test_an_estimate_beyond_the_deviation_of_the_actions_is_cut(files):
+    good, noisy = load(files / "good.npz"), load(files / "noisy.npz")
+    deviation = noisy.actions.std(axis=0)
+    bold = _at_most_all(np.array([9.0, 0.5]), DemoSet(good, noisy))
+    assert bold[0] == pytest.approx(deviation[0], rel=0.05)
+    assert bold[1] == 0.5
+    shifted = replace(good, actions=good.actions + 3.0)  # delta is 3, all of it bias
+    assert (_at_most_all(np.array([3.0, 3.0]), DemoSet(good, shifted)) == 3.0).all()
 
 
 def test_only_what_the_target_changes_is_counted(files):

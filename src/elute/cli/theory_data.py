@@ -254,9 +254,12 @@ def _purifier(
 
 
 def _at_most_all(noise: Floats, demos: DemoSet) -> Floats:
-    """Noise cannot spread an action more than it is spread; a guess that is off can seem to."""
-    spread = demos.supplementary.actions.std(axis=0, dtype=np.float64)
-    return np.asarray(np.minimum(noise, spread), dtype=np.float64)
+    """No more than the deviation of the actions of D_s; a guess that is off can exceed it.
+
+    It is taken around the mean of D_o, so that a bias of D_s, which is a delta too, counts.
+    """
+    apart = demos.supplementary.actions.astype(np.float64) - demos.optimal.actions.mean(axis=0)
+    return np.asarray(np.minimum(noise, np.sqrt((apart**2).mean(axis=0))), dtype=np.float64)
 
 
 def _strays(trained: DiffusionTransform, demos: DemoSet) -> Floats:
