@@ -4,13 +4,14 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from commands import elute
-from elute.cli.theory import NAMES, TheoryOptions, facts, run
-from elute.cli.theory_data import study_data
+from elute.cli.theory import NAMES, TheoryOptions, _short, facts, run
+from elute.cli.theory_data import _at_most_all, study_data
 from elute.demos.corrupt import corrupt
 from elute.demos.files import load, save
 from elute.demos.pointmass import pointmass
@@ -107,7 +108,7 @@ def test_data_with_a_model_and_clean_actions(files, tmp_path):
     done = elute(*data(files), "--json", "--figure", tmp_path / "figures")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert len(report["claims"]) == len(CLAIMS) + 5
+    assert len(report["claims"]) == len(CLAIMS) + 6
     assert all(list(claim) == KEYS for claim in report["claims"])
     found = report["data"]
     assert found["dimension"] == 2
@@ -119,6 +120,13 @@ def test_data_with_a_model_and_clean_actions(files, tmp_path):
     apart = (noisy.actions - noisy.extras["clean_actions"]) / both.std(axis=0)
     norm = np.sqrt((apart**2).sum(axis=1).mean())
     assert found["delta"]["norm"] == pytest.approx(norm, rel=0.05)
+    mean = np.linalg.norm(apart, axis=1).mean()
+    assert found["delta"]["bounded"] == pytest.approx(mean, rel=0.05)
+    measured = {row["step"]: row["one_draw"] for row in found["distance"]}
+    for row in found["bounds"]:
+        assert measured[row["step"]] >= row["lower_per_step"]
+    assert found["lambda_largest"] >= max(row["lower_printed"] for row in found["bounds"])
+    assert found["alike_after"] < (found["reverse_step"]["alike"] or 1001)
     assert found["reverse_step"].keys() == NAMES.keys() - {"auto"}
     assert found["reverse_step"]["model"] == 60
     assert [row["step"] for row in found["bounds"]] == [1, 3, 5, 10, 30, 60]
@@ -132,11 +140,75 @@ def test_data_with_a_model_and_clean_actions(files, tmp_path):
 def test_data_without_clean_actions_is_estimated_and_said(files):
     done = elute(*data(files, "unknown.npz"))
     assert done.returncode == 0, done.stderr
-    assert "estimated: how far D_s strays" in done.stdout
+    assert "upper estimate: how far D_s strays" in done.stdout
     assert "which reverse step?" in done.stdout
     assert "the model's own" in done.stdout
     assert "nearest to the clean actions" not in done.stdout
     assert "your data: KL falls all the way" in done.stdout
+    assert "printed   zeta'' C~" not in done.stdout  # the ledger is counted, not listed
+    assert f"{len(CLAIMS)} claims of the paper: " in done.stdout
+    assert done.stdout.index("claims of the paper") < done.stdout.index("which reverse step?")
+    assert "a proxy: D_s diffused forward" in done.stdout
+
+
+def test_an_estimated_delta_is_no_less_than_the_true_one_and_no_more_than_all(files, tmp_path):
+    noisy = load(files / "noisy.npz")
+    save(replace(noisy, extras={}), tmp_path / "bare.npz")
+    found = facts(study_data(options(files, supplementary=str(tmp_path / "bare.npz"))))["delta"]
+    assert not found["known"]
+    estimated = np.array(list(found["columns"].values()))
+    assert (estimated > 0.9).all()  # of noise 1
+    apart = noisy.actions - load(files / "good.npz").actions.mean(axis=0)
+    assert (estimated <= np.sqrt((apart**2).mean(axis=0)) * (1 + 1e-6)).all()
+
+
+def test_an_estimate_beyond_the_deviation_of_the_actions_is_cut(files):
+    good, noisy = load(files / "good.npz"), load(files / "noisy.npz")
+    deviation = noisy.actions.std(axis=0)
+    bold = _at_most_all(np.array([9.0, 0.5]), DemoSet(good, noisy))
+    assert bold[0] == pytest.approx(deviation[0], rel=0.05)
+    assert bold[1] == 0.5
+    shifted = replace(good, actions=good.actions + 3.0)  # delta is 3, all of it bias
+    assert (_at_most_all(np.array([3.0, 3.0]), DemoSet(good, shifted)) == 3.0).all()
+
+
+def test_only_what_the_target_changes_is_counted(files):
+    action, joint = (
+        facts(study_data(options(files, target=target))) for target in ("action", "joint")
+    )
+    assert action["dimension"] == load(files / "good.npz").actions.shape[1]
+    assert joint["dimension"] == load(files / "good.npz").pairs.shape[1]
+    assert action["delta"] == joint["delta"]
+    for one, other in zip(action["bounds"], joint["bounds"], strict=True):
+        assert one["upper_per_step"] < other["upper_per_step"]
+    for one, other in zip(action["distance"][1:], joint["distance"][1:], strict=True):
+        assert one["one_draw"] < other["one_draw"]
+
+
+@pytest.mark.parametrize("extra", [(), ("--json",)])
+def test_clean_actions_that_are_no_numbers_are_refused(files, tmp_path, extra):
+    noisy = load(files / "noisy.npz")
+    clean = noisy.extras["clean_actions"].copy()
+    clean[3, 0] = np.nan
+    save(replace(noisy, extras={"clean_actions": clean}), tmp_path / "nan.npz")
+    given = (
+        "theory", "--optimal", files / "good.npz", "--supplementary", tmp_path / "nan.npz",
+        "--model", files / "some.purifier", *extra,
+    )  # fmt: skip
+    done = elute(*given)
+    assert done.returncode == 2
+    assert "clean_actions holds values that are not finite" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(float("nan"), "nan"), (float("inf"), "inf"), (None, "-"), (1e-5, "0"), (0.1234, "0.123"),
+     (123.4, "123"), (3e6, "3e6")],
+)  # fmt: skip
+def test_numbers_in_the_table(value, shown):
+    assert _short(value) == shown
 
 
 def test_the_same_seed_gives_the_same_numbers(files):

@@ -1,6 +1,7 @@
 """Pictures of the theorems: that they are drawn, alike each time, and refused in time."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +64,9 @@ def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch):
         check_folder(tmp_path / "file")
     with pytest.raises(EluteError, match="cannot be made"):
         check_folder(tmp_path / "no" / "where")
+    if Path("/proc/self").is_dir():  # a folder that even root cannot write to
+        with pytest.raises(EluteError, match="nothing can be written there"):
+            check_folder(Path("/proc/self"))
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
     with pytest.raises(EluteError, match=r"pip install 'elute\[report\]'"):
         check_folder(tmp_path / "figures")

@@ -139,35 +139,48 @@ def test_claims_about_distances(rows):
     )
     found = Distances(steps, purified, np.linalg.norm(delta, axis=1))
     claims = distance_claims(found, scores, LINEAR, inflections(LINEAR, scores).corrected)
-    above, below, around = (claim.check() for claim in claims)
+    above, below, left, around = (claim.check() for claim in claims)
     assert above.verdict == "holds"
     assert above.computed["a bound for each step"] >= 0.95
     assert below.verdict == "vacuous"
+    assert left.verdict == "holds"
+    assert left.computed["largest share of rows with a bound above 0"] > 0.9
+    undone = replace(found, purified=0.1 * found.purified)
+    assert distance_claims(undone, scores, LINEAR, 60)[2].check().verdict == "fails"
+    none = replace(found, delta=0.0 * found.delta)
+    assert distance_claims(none, scores, LINEAR, 60)[2].check().verdict == "vacuous"
+    mean = data_bounds(LINEAR, scores, found.delta.mean()).path_lower[list(steps)]
+    assert (purified.mean(axis=1) >= mean).all()
     assert around.computed["best step"] == found.best_step > 1
     far = replace(found, purified=purified + 1e3)
     assert distance_claims(far, scores, LINEAR, 60)[0].check().verdict == "fails"
     assert far.best_step == 0
-    assert distance_claims(found, scores, LINEAR, None)[2].check().verdict == "fails"
+    assert distance_claims(found, scores, LINEAR, None)[3].check().verdict == "fails"
 
 
 def test_claims_about_the_forward_process():
     rng = np.random.default_rng(0)
     good, noisy = rng.standard_normal((300, 2)), 0.5 + 1.4 * rng.standard_normal((300, 2))
-    steps = tuple(sorted({*spread_steps(1000, 28), *STEPS}))
+    steps = tuple(sorted({*spread_steps(1000, 40), *STEPS}))
     found = forward(good, noisy, LINEAR, steps, rng)
     assert [claim.check().verdict for claim in forward_claims(found, LINEAR)] == ["holds", "holds"]
     assert (np.diff(found.gaussian) < 0).all()
     rising = replace(found, sample=replace(found.sample, kl=found.sample.kl[::-1]))
     assert [claim.check().verdict for claim in forward_claims(rising, LINEAR)] == ["fails", "fails"]
+    for factor in (0.7, 1.4):  # slower than the theorem says, and faster
+        other = replace(found, sample=replace(found.sample, fisher=factor * found.sample.fisher))
+        assert forward_claims(other, LINEAR)[1].check().verdict == "fails"
 
 
 def test_sets_of_one_distribution_are_alike_and_shifted_ones_are_not():
     rng = np.random.default_rng(1)
     good, same = (rng.standard_normal((400, 2)) for _ in range(2))
-    early = forward(good, same, LINEAR, STEPS, rng).alike_step
-    late = forward(good, same + 3.0, LINEAR, STEPS, rng).alike_step
-    assert early is not None
-    assert late is None or late > early
+    early = forward(good, same, LINEAR, STEPS, rng)
+    late = forward(good, same + 3.0, LINEAR, STEPS, rng)
+    assert early.alike_step is not None
+    assert late.alike_step is None or late.alike_step > early.alike_step
+    assert early.alike_after == next((s for s in STEPS[::-1] if s < early.alike_step), 0)
+    assert late.alike_after >= early.alike_step
 
 
 @pytest.mark.mujoco
@@ -177,7 +190,7 @@ def test_theorem_1_on_collected_data():
     from elute.demos.files import load  # noqa: PLC0415
 
     good = load(fetch("halfcheetah/expert")).first(300).pairs
-    steps = spread_steps(1000, 28)
+    steps = spread_steps(1000, 40)
     for level in ("light", "heavy"):
         noisy = load(fetch(f"halfcheetah/action-noise/{level}")).first(300).pairs
         both = np.concatenate([good, noisy])

@@ -95,6 +95,24 @@ def test_many_rows_of_gaussians_come_close_to_the_closed_form():
     assert (np.diff(found.kl) < 0).all()
 
 
+def test_the_order_of_rows_changes_nothing_beyond_the_error():
+    rng = np.random.default_rng(2)
+    rows = np.concatenate([rng.normal(0.0, 0.3, (300, 1)), rng.normal(4.0, 0.3, (700, 1))])
+    others, zeta = rng.normal(0.0, 1.0, (500, 1)), np.array([0.1, 0.5])
+    every = sample_divergence(rows, others, zeta, np.random.default_rng(0), draws=4000)
+    for order in (slice(None), slice(None, None, -1)):
+        found = sample_divergence(rows[order], others, zeta, np.random.default_rng(1), draws=250)
+        assert (np.abs(found.kl - every.kl) < 4 * (found.kl_error + every.kl_error)).all()
+        assert (np.abs(found.fisher - every.fisher) < 4 * found.fisher_error).all()
+
+
+def test_each_row_is_drawn_as_often_as_any_other():
+    rows = np.array([[-100.0], [0.0], [100.0]])  # the last is not where the others are
+    found = sample_divergence(rows, rows[:2], 1e-3, np.random.default_rng(0), draws=9)
+    third = sample_divergence(rows, rows[:2], 1e-3, np.random.default_rng(0), draws=90_000)
+    assert found.kl[0] == pytest.approx(third.kl[0], rel=1e-2)
+
+
 def test_the_flow_carries_the_density():
     start, t, h = Gaussian.of(0.5, 0.3), 0.2, 1e-5
     zetas = [float(REAL.zeta(t + s)) for s in (-h, 0.0, h)]

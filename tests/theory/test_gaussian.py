@@ -80,6 +80,23 @@ def test_survival_is_of_delta():
     assert wide == pytest.approx(contraction(1.0, 0.9))
 
 
+def test_only_columns_that_change_count():
+    s, changed, a, draws = random_covariance(4), np.array([False, False, True, True]), 0.8, 3
+    model = GaussianModel(s, np.diag([0, 0, 0.4, 0.2]), changed)
+    total = np.linalg.inv(a * s + (1 - a) * np.eye(4))
+    k = a * s @ total
+    lost = (np.eye(4) - k) @ s @ (np.eye(4) - k)
+    one = (1 - a) * s @ total + (1 - a) * a * s @ s @ total @ total
+    delta = k @ model.noise @ k
+    error = np.diag(delta + lost + one / draws)[changed].sum()
+    assert model.error(a, draws=draws)[0] == pytest.approx(error)
+    left = np.sqrt(np.diag(delta)[changed].sum() / 0.6)
+    assert model.survives(a)[0] == pytest.approx(left)
+    every = GaussianModel(s, model.noise)
+    assert every.error(a)[0] == pytest.approx(np.trace(delta + lost))
+    assert model.error(a)[0] < every.error(a)[0]
+
+
 def test_the_covariance_of_what_is_left_when_columns_are_known():
     s = random_covariance(5)
     free = np.array([False, True, False, True, True])

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.table import Table
 
 from elute.cli.show import out, print_json, say
@@ -48,14 +50,18 @@ def run(options: TheoryOptions) -> None:
         from elute.cli.theory_data import study_data  # with torch, which the ledger does not need
 
         study = study_data(options)
-        checked += study.claims
     if options.as_json:
-        report: dict[str, Any] = {"claims": [asdict(claim) for claim in checked]}
+        every = checked if study is None else checked + study.claims
+        report: dict[str, Any] = {"claims": [asdict(claim) for claim in every]}
         print_json(report if study is None else report | {"data": facts(study)})
-    else:
+    elif study is None:
         _show_claims(checked)
-        if study is not None:
-            _show_study(facts(study))
+        out.print(_counted(checked, "claims"), style="bold", markup=False)
+    else:
+        told = _counted(checked, "claims of the paper")
+        out.print(f"{told}; elute theory alone lists them\n", markup=False)
+        _show_claims(study.claims)
+        _show_study(facts(study))
     if options.figure is not None:
         for path in _draw(study, options.figure):
             say(f"wrote {path}")
@@ -94,11 +100,13 @@ def facts(study: "Study") -> dict[str, Any]:
         "dimension": study.scores.dimension,
         "failure_prob": study.failure_prob,
         "delta": {
-            "norm": _number(study.delta),
+            "norm": _number(float(np.sqrt(np.trace(study.model.noise)))),
+            "bounded": _number(study.delta),
             "known": study.known,
             "columns": {name: _number(value) for name, value in study.noise.items()},
         },
         "ratio": _number(study.ratio),
+        "lambda_largest": _number(float(bounds.printed_lower[1:].max())),
         "score": [
             {
                 "step": i,
@@ -137,6 +145,7 @@ def facts(study: "Study") -> dict[str, Any]:
             for k, i in enumerate(forward.steps)
         ],
         "distance": _distances(study),
+        "alike_after": forward.alike_after,
         "reverse_step": study.steps,
     }
 
@@ -166,9 +175,12 @@ def _show_claims(checked: list[Checked]) -> None:
         out.print(f"  printed   {claim.printed}", markup=False)
         computed = "; ".join(f"{name}: {value:.4g}" for name, value in claim.computed.items())
         out.print(f"  computed  {computed}\n", markup=False)
+
+
+def _counted(checked: list[Checked], what: str) -> str:
     counts = Counter(claim.verdict for claim in checked)
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in STYLE)
-    out.print(f"{len(checked)} claims: {told}", style="bold", markup=False)
+    return f"{len(checked)} {what}: {told}"
 
 
 def _show_study(found: dict[str, Any]) -> None:
@@ -177,22 +189,25 @@ def _show_study(found: dict[str, Any]) -> None:
     how = (
         "known: the data holds its clean actions"
         if delta["known"]
-        else "estimated: how far D_s strays from what its states suggest"
+        else "upper estimate: how far D_s strays from its states"
     )
     title = f"\n{found['supplementary']}, purified by what {found['optimal']} shows"
     out.print(title, style="bold", markup=False)
     about = Table(show_header=False, box=None, padding=(0, 2))
     about.add_row("rows", f"{found['rows']}, with {found['optimal_rows']} optimal ones")
-    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns are purified")
-    about.add_row("||delta||", f"{delta['norm']:.4g} in units of the purifier; {how}")
-    about.add_row("C~ / C", f"{found['ratio']:.3g}; lambda is positive somewhere only above 2.485")
+    about.add_row("target", f"{found['target']}: d = {found['dimension']} columns change")
+    about.add_row("||delta||", f"{delta['norm']:.4g} rms; {how}")
+    about.add_row("C~ / C", f"{found['ratio']:.3g} where lambda bends")
+    about.add_row("lambda", f"{found['lambda_largest']:.3g} at most; it says something above 0")
+    about.add_row("score", PROXY)
     out.print(about, markup=False)
     out.print()
     out.print(_steps_table(found))
     out.print("\nwhich reverse step?", style="bold")
     named = Table(show_header=False, box=None, padding=(0, 2))
     for name, step in found["reverse_step"].items():
-        named.add_row("none" if step is None else str(step), NAMES[name])
+        from_to = f"{found['alike_after']} to " if name == "alike" and step else ""
+        named.add_row("none" if step is None else f"{from_to}{step}", NAMES[name])
     out.print(named, markup=False)
 
 
@@ -218,20 +233,23 @@ def _steps_table(found: dict[str, Any]) -> Table:
 def _short(value: float | None) -> str:
     if value is None:
         return "-"
+    if not isfinite(value):
+        return str(value)
     if abs(value) >= 99.95:
         return f"{value:.0f}" if abs(value) < 1e5 else f"{value:.0e}".replace("e+0", "e")
     return f"{value:.3g}" if abs(value) >= 1e-3 else "0"
 
 
+PROXY = "a proxy: D_s diffused forward, step by step, not the way back"
 NAMES = {
     "auto": "chosen by auto: recovers spoilt optimal actions best",
     "model": "the model's own",
     "theorem_4_printed": "Theorem 4 as printed",
     "theorem_4_corrected": "Theorem 4 corrected: lambda bends",
-    "at_least": "Theorem 2 corrected: below it delta cannot be undone",
+    "at_least": "Theorem 2 corrected: below it a typical delta cannot be undone",
     "gaussian_mean": "Gaussian data: nearest to x_o, mean of many draws",
     "gaussian_draw": "Gaussian data: nearest to x_o, one draw",
-    "matched": "Gaussian data, by rule: (1 - alpha_bar) / alpha_bar = var(delta)",
+    "matched": "Gaussian rule: (1 - alpha_bar) / alpha_bar = var(delta)",
     "alike": "diffused D_s differs from D_o no more than D_o from itself",
     "measured": "measured: nearest to the clean actions, one draw",
     "measured_mean": "measured: nearest to the clean actions, as elute purifies",

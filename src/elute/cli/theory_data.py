@@ -19,7 +19,7 @@ from elute.experiment.purifiers import parse_target
 from elute.purify.artefact import load_transform
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.purifier import check_widths, purifiable
-from elute.purify.select import MOST_ROWS, at_most, choose_reverse_step, surprise
+from elute.purify.select import MOST_ROWS, THEOREM_ROWS, at_most, choose_reverse_step, surprise
 from elute.purify.wiener import covariance
 from elute.rng import Seeds
 from elute.theory.claims.claim import Checked
@@ -42,10 +42,8 @@ from elute.types import Demonstrations, DemoSet, DemoSource, check_finite
 if TYPE_CHECKING:
     from elute.cli.theory import TheoryOptions
 
-ROWS = 512
-"""Of D_s at which the score is taken and distances are measured."""
 DISTANCE_STEPS = (1, 3, 5, 10, 30, 60, 100, 150, 200, 300)
-KL_STEPS = 28
+KL_STEPS = 80
 CLEAN = "clean_actions"
 
 
@@ -58,7 +56,8 @@ class Study:
     noise: Mapping[str, float]
     """Standard deviation of delta, per action column, in the units of the data."""
     delta: float
-    """Root mean square of its norm, in the units of the purifier."""
+    """Mean of its norm over the rows, in the units of the purifier; their root mean square if it
+    is not known row by row."""
     known: bool
     """From clean actions in the data, and not estimated."""
     scores: ScoreBounds
@@ -82,15 +81,19 @@ def study_data(options: "TheoryOptions") -> Study:
     demos = _read(options, seeds)
     trained, chosen, noise = _purifier(options, demos, seeds)
     schedule, columns = trained.purifier.noise_schedule, Columns.of(trained)
-    if not columns.free.any():
+    if not columns.changed.any():
         raise EluteError("no column varies that this target purifies", hint="try --target joint")
-    rows = at_most(demos.supplementary, ROWS, seeds)
+    rows = at_most(demos.supplementary, THEOREM_ROWS, seeds)
     clean = _clean(rows)
     if clean is not None:
         noise = _deviation(rows, clean)
-    scores = _scores(trained, rows, seeds)
+    scores = _scores(trained, rows, columns, seeds)
     model = _gaussian(demos.optimal, columns, noise)
-    delta = float(np.sqrt(np.trace(model.noise)))
+    delta = (
+        float(np.sqrt(np.trace(model.noise)))
+        if clean is None
+        else float(columns.distance(rows, clean).mean())
+    )
     bounds, bends = data_bounds(schedule, scores, delta), inflections(schedule, scores)
     sets = columns.used(demos.optimal), columns.used(demos.supplementary)
     diffused = forward(*sets, schedule, _kl_steps(schedule), seeds("theory"))
@@ -150,16 +153,6 @@ def _kl_steps(schedule: Schedule) -> tuple[int, ...]:
     return tuple(sorted(reported | set(spread_steps(schedule.n_steps, KL_STEPS))))
 
 
-def _scores(trained: DiffusionTransform, rows: Demonstrations, seeds: Seeds) -> ScoreBounds:
-    with progress("taking scores") as update:
-
-        def scores_at(step: int) -> Floats:
-            update(step, trained.max_step)
-            return trained.scores(rows, step, seeds("theorem", step))
-
-        return score_bounds(scores_at, trained.max_step)
-
-
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Which columns a purifier works in, and its units."""
@@ -167,16 +160,18 @@ class Columns:
     trained: DiffusionTransform
     varies: Array
     free: Array
-    """Those it purifies, of all."""
+    """Those it diffuses and carries back, of all."""
+    changed: Array
+    """Those of them whose result is kept."""
 
     @classmethod
     def of(cls, trained: DiffusionTransform) -> "Columns":
         """Of a fitted purifier."""
         varies = trained.normaliser.varies
         free = purifiable(trained.columns) & varies
-        if trained.purifier.target == "inpaint":
-            free[: trained.n_observations] = False
-        return cls(trained, varies, free)
+        changed, target = free.copy(), trained.purifier.target
+        changed[: trained.n_observations] &= target == "joint"
+        return cls(trained, varies, changed if target == "inpaint" else free, changed)
 
     def scaled(self, rows: Demonstrations) -> Floats:
         """All columns, in the units of the purifier."""
@@ -187,9 +182,23 @@ class Columns:
         return self.scaled(rows)[:, self.varies]
 
     def distance(self, one: Demonstrations, other: Demonstrations) -> Floats:
-        """Between rows, in the purified columns."""
-        apart = (self.scaled(one) - self.scaled(other))[:, self.free]
+        """Between rows, in the columns that change."""
+        apart = (self.scaled(one) - self.scaled(other))[:, self.changed]
         return np.asarray(np.linalg.norm(apart, axis=1), dtype=np.float64)
+
+
+def _scores(
+    trained: DiffusionTransform, rows: Demonstrations, columns: Columns, seeds: Seeds
+) -> ScoreBounds:
+    """In the columns that change: each is carried back by itself but for its score."""
+    changed = columns.changed[columns.free]
+    with progress("taking scores") as update:
+
+        def scores_at(step: int) -> Floats:
+            update(step, trained.max_step)
+            return trained.scores(rows, step, seeds("theorem", step))[:, changed]
+
+        return score_bounds(scores_at, trained.max_step)
 
 
 def _read(options: "TheoryOptions", seeds: Seeds) -> DemoSet:
@@ -203,6 +212,12 @@ def _read(options: "TheoryOptions", seeds: Seeds) -> DemoSet:
     )
     check_finite(demos.optimal, "D_o")
     check_finite(demos.supplementary, "D_s")
+    clean = _clean(demos.supplementary)
+    if clean is not None and not np.isfinite(clean.actions).all():
+        raise EluteError(
+            f"{options.supplementary}: {CLEAN} holds values that are not finite",
+            hint=f"mend {CLEAN}, or leave it out: delta is then estimated",
+        )
     if min(len(demos.optimal), len(demos.supplementary)) < 4:
         raise EluteError("fewer than four rows; expected more in both sets")
     for spec in specs:
@@ -228,14 +243,23 @@ def _purifier(
         for rows in (demos.optimal, demos.supplementary):
             check_widths(rows, loaded.n_observations, len(loaded.columns))
         trained = replace(loaded, purifier=aimed)
-        return trained, loaded.purifier.reverse_step, _strays(trained, demos)
+        return trained, loaded.purifier.reverse_step, _at_most_all(_strays(trained, demos), demos)
     purifier = DiffusionPurifier(target=target or "inpaint")
     with progress("choosing the reverse step") as update:
         choice = choose_reverse_step(purifier, demos, seeds, progress=update)
     every_step = replace(purifier, reverse_step=purifier.n_steps)
     with progress("training") as update:
         trained = every_step.fit(demos, seeds, progress=update)
-    return trained, choice.reverse_step, np.array(choice.noise)
+    return trained, choice.reverse_step, _at_most_all(np.array(choice.noise), demos)
+
+
+def _at_most_all(noise: Floats, demos: DemoSet) -> Floats:
+    """No more than the deviation of the actions of D_s; a guess that is off can exceed it.
+
+    It is taken around the mean of D_o, so that a bias of D_s, which is a delta too, counts.
+    """
+    apart = demos.supplementary.actions.astype(np.float64) - demos.optimal.actions.mean(axis=0)
+    return np.asarray(np.minimum(noise, np.sqrt((apart**2).mean(axis=0))), dtype=np.float64)
 
 
 def _strays(trained: DiffusionTransform, demos: DemoSet) -> Floats:
@@ -261,14 +285,21 @@ def _deviation(rows: Demonstrations, clean: Demonstrations) -> Floats:
 
 
 def _gaussian(optimal: Demonstrations, columns: Columns, noise: Floats) -> GaussianModel:
-    """D_o as a Gaussian, given the columns that are held; delta on the actions alone."""
+    """D_o as a Gaussian, given the columns that are held; delta on the actions alone.
+
+    Of the columns that are purified along with others but left as they were, no error is counted.
+    """
     free = columns.free[columns.varies]
     spread = covariance(columns.used(optimal))
     width = len(columns.varies)
     variance = np.zeros(width)
     variance[width - len(noise) :] = noise**2
     scaled = variance / columns.trained.normaliser.scale**2
-    return GaussianModel(conditional_covariance(spread, free), np.diag(scaled[columns.free]))
+    return GaussianModel(
+        conditional_covariance(spread, free),
+        np.diag(scaled[columns.free]),
+        columns.changed[columns.free],
+    )
 
 
 def _variance_per_column(model: GaussianModel) -> float:

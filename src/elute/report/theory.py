@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,8 @@ from elute.theory.bounds import (
     upper_bound,
 )
 from elute.theory.claims.data import Distances
+from elute.theory.claims.theorem2 import RATIO
+from elute.theory.claims.theorem4 import needed_ratio
 from elute.theory.data import DataBounds, Forward
 from elute.theory.elasticity import DIMENSIONS, FAILURE_PROBS, elasticity
 from elute.theory.inflection import inflection_ratio, inflection_times, printed_slope_ratio
@@ -38,10 +41,6 @@ SHADES = ("#bcd7ea", "#7fb2d6", "#3d87bd", "#00456b")
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 LEAST = 1e-3
 """Nats that are still drawn."""
-RATIO = 3.0
-"""C~ / C of the pictures: large enough for the premise of Proposition 3."""
-NEEDED = 2.485
-"""The least C~ / C with which lambda is positive anywhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ def check_folder(folder: Path) -> None:
     """Make the folder, or refuse, before any work is done.
 
     Raises:
-        EluteError: matplotlib is missing, or no folder can be there.
+        EluteError: matplotlib is missing, no folder can be there, or none that can be written.
     """
     if find_spec("matplotlib") is None:
         raise EluteError(
@@ -74,6 +73,11 @@ def check_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise EluteError(f"{folder}: cannot be made: {error.strerror}") from error
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EluteError(f"{folder}: nothing can be written there: {error.strerror}") from error
 
 
 def draw_theory(folder: Path) -> list[Path]:
@@ -169,7 +173,7 @@ def _differences(times: Floats, order: int, h: float = 1e-4) -> Floats:
 
 
 def _inflection(path: Path) -> None:
-    zeta = np.linspace(0.005, 1.6, 400)
+    zeta, needed = np.linspace(0.005, 1.6, 400), needed_ratio()
     times = SIMPLIFIED.time(zeta)
     with _figure(path, "Theorem 4: C~ / C with which lambda bends, zeta = k t^2 / 4") as figure:
         left, right = figure.subplots(1, 2)
@@ -179,13 +183,14 @@ def _inflection(path: Path) -> None:
             )
         left.plot(zeta, printed_slope_ratio(times, SIMPLIFIED), color=PRINTED, ls="--", lw=1,
                   label="from the printed lambda'")  # fmt: skip
-        left.axhline(NEEDED, color="0.4", lw=0.8, ls=":", label=f"needed for lambda >= 0: {NEEDED}")
+        left.axhline(needed, color="0.4", lw=0.8, ls=":",
+                     label=f"needed for lambda >= 0: {needed:.3f}")  # fmt: skip
         left.set_ylim(-1, 6)
         _described(left, "left side of Eq. 11", "zeta", "C~ / C", place=(1.0, 0.49))
         ratios = np.linspace(0.2, 8, 60)
         steps = [1000 * inflection_times(ratio)[0] for ratio in ratios]
         right.plot(ratios, steps, color=CORRECTED, label="corrected, real schedule")
-        right.axvspan(NEEDED, 8, color="0.9", lw=0, label="lambda >= 0 somewhere")
+        right.axvspan(needed, 8, color="0.9", lw=0, label="lambda >= 0 somewhere")
         right.axhspan(1, 100, color=PRINTED, alpha=0.2, lw=0, label="published i_r")
         _described(right, "where that is", "C~ / C", "step i_p")
 
@@ -247,7 +252,7 @@ def _data_bounds(path: Path, shown: DataFigures) -> None:
                 (bounds.printed_upper, PRINTED, "-", "Lambda, printed"),
                 (bounds.upper, CORRECTED, "--", "corrected"),
                 (bounds.path_upper, CORRECTED, "-", "corrected, a bound for each step"),
-                (bounds.path_lower, CORRECTED, ":", "cannot be nearer"),
+                (bounds.path_lower, CORRECTED, ":", "cannot be nearer, in the mean"),
             ):
                 axis.plot(steps, values[1:], color=colour, ls=style, label=label)
             if shown.distances is not None:
@@ -256,7 +261,7 @@ def _data_bounds(path: Path, shown: DataFigures) -> None:
         left.set_yscale("log")
         left.set_ylim(bottom=0.1)
         right.set_ylim(0, 3 * max(0.1, bounds.path_lower[0]))
-        _described(left, "bounds at the root mean square of ||delta||", "step i", "||x_o - x_hat||")
+        _described(left, "bounds of the mean (score: a proxy)", "step i", "||x_o - x_hat||")
         _described(right, "near the data", "step i", "", legend=False)
 
 

@@ -9,7 +9,10 @@ purified. From it
 
 and the bounds of Theorem 2 with zeta_i = -(1/2) ln alpha_bar_i: as printed, corrected, and with a
 bound of the score for each step instead of the largest of all (`path_*`), which is far tighter,
-because the score is largest at the first step, where it counts least. delta is a root mean square.
+because the score is largest at the first step, where it counts least.
+
+The score is taken where D_s is diffused *to*, and each step goes by its own quantile. The theorem
+speaks of the rows on their way *back*, all steps at once: these bounds are a proxy for its own.
 """
 
 from collections.abc import Callable
@@ -36,7 +39,7 @@ ScoresAt = Callable[[int], Floats]
 FAILURE_PROB = 0.05
 STEPS = (1, 3, 5, 10, 30, 60, 100, 150, 200, 300, 500, 1000)
 """Of which is reported."""
-ERRORS = 2.0
+ALIKE = 2.0
 """Standard errors within which two divergences are one."""
 SCORE_STEPS = 100
 """At which the score is asked for."""
@@ -106,7 +109,11 @@ class DataBounds:
 def data_bounds(
     schedule: Schedule, scores: ScoreBounds, delta: float, *, failure_prob: float = FAILURE_PROB
 ) -> DataBounds:
-    """Theorem 2 for these scores and this ||delta||."""
+    """Theorem 2 for these scores and this ||delta||, be it of one row or the mean of many.
+
+    The bound from below is as true of means as of rows, which it would not be of the root mean
+    square of ||delta||.
+    """
     zeta = -0.5 * np.log(schedule.alpha_bar[: len(scores.most)])
     noise = noise_bound(scores.dimension, failure_prob)
     printed = noise_bound(scores.dimension, failure_prob, form="printed")
@@ -130,7 +137,8 @@ class Inflections:
     printed: int | None
     corrected: int | None
     ratio: float
-    """C~ / C at the corrected one, or at the last step; below 2.485 lambda is always negative."""
+    """C~ / C at the corrected one, or at the last step. C~ belongs to the step (the least so far),
+    so that no single ratio says whether lambda is positive: `DataBounds.printed_lower` does."""
 
 
 def inflections(
@@ -165,10 +173,19 @@ class Forward:
 
     @property
     def alike_step(self) -> int | None:
-        """The first step at which D_s differs from D_o no more than D_o from itself."""
+        """The first of `steps` at which D_s differs from D_o no more than D_o from itself."""
+        return None if self._alike is None else self.steps[self._alike]
+
+    @property
+    def alike_after(self) -> int:
+        """The last of `steps` before that, where they still differ; 0 if there is none."""
+        alike = len(self.steps) if self._alike is None else self._alike
+        return self.steps[alike - 1] if alike else 0
+
+    @property
+    def _alike(self) -> int | None:
         error = np.hypot(self.halves.kl_error, self.floor.kl_error)
-        alike = _first(self.halves.kl <= self.floor.kl + ERRORS * error)
-        return None if alike is None else self.steps[alike]
+        return _first(self.halves.kl <= self.floor.kl + ALIKE * error)
 
 
 def forward(

@@ -131,9 +131,11 @@ def sample_divergence(
 ) -> Divergence:
     """KL(rho_o,t || rho_s,t) and F of two data sets, at each zeta > 0.
 
-    The same rows and noise serve every zeta, so that the curve is as smooth as the truth.
+    The same rows and noise serve every zeta, so that the curve is as smooth as the truth. Rows are
+    drawn at random, whatever their order, and each about as often as any other.
     """
-    chosen = np.arange(draws) % len(optimal)
+    rounds = -(-draws // len(optimal))
+    chosen = np.concatenate([rng.permutation(len(optimal)) for _ in range(rounds)])[:draws]
     eps = rng.standard_normal((draws, optimal.shape[1]))
     found = []
     for z in np.atleast_1d(floats(zeta)):

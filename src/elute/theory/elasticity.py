@@ -20,6 +20,8 @@ from elute.theory.zeta import REAL, Form, LinearBeta, floats, is_printed
 
 DIMENSIONS = (14, 23, 51, 119)
 """Hopper; HalfCheetah and Walker2d; Sawyer; Ant with contacts."""
+PAPER_DIMENSIONS = (14, 23, 119)
+"""Those that the paper names beside its range of sigma."""
 FAILURE_PROBS = (1e-4, 0.05)
 """The range of sigma that the paper names."""
 

@@ -20,7 +20,7 @@ which delta is absent, does not show it.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elute.diffusion.schedule import Floats, Schedule, Step
 from elute.errors import EluteError
@@ -58,6 +58,8 @@ class GaussianModel:
 
     covariance: Floats
     noise: Floats
+    changed: NDArray[np.bool_] | None = None
+    """Columns whose result is kept; the others are purified along, but left as they were."""
 
     def __post_init__(self) -> None:
         if self.covariance.shape != self.noise.shape or self.covariance.ndim != 2:
@@ -72,22 +74,29 @@ class GaussianModel:
 
     def survives(self, alpha_bar: ArrayLike) -> Floats:
         """sqrt(tr(K D K) / tr D): the share of delta that is left."""
-        k, along = self.contractions(alpha_bar), self._directions()[1]
-        return floats(np.sqrt((k**2 * along).sum(axis=1) / along.sum()))
+        whole = self._left(np.ones((1, len(self.noise))))
+        return floats(np.sqrt(self._left(self.contractions(alpha_bar)) / whole))
 
     def error(self, alpha_bar: ArrayLike, *, draws: float = np.inf) -> Floats:
         """E ||x_hat - x_o||^2 at each alpha_bar, for the mean of so many purifications."""
-        variance, along = self._directions()
+        variance, _, kept = self._directions()
         k, a = self.contractions(alpha_bar), np.atleast_1d(floats(alpha_bar))[:, None]
         lost = (1 - k) ** 2 * variance
         drawn = (1 - a) / a * k * (1 + k)
-        return floats((k**2 * along + lost + drawn / draws).sum(axis=1))
+        return floats(self._left(k) + (lost + drawn / draws) @ np.diag(kept))
 
     def best_step(self, schedule: Schedule, *, draws: float = np.inf) -> Step:
         """The step with the least expected error."""
         return Step(int(np.argmin(self.error(schedule.alpha_bar, draws=draws))))
 
-    def _directions(self) -> tuple[Floats, Floats]:
-        """Variances of D_o along its axes, and of delta along the same."""
+    def _left(self, k: Floats) -> Floats:
+        """tr(P K D K) for each row of eigenvalues of K, P the columns that are kept."""
+        _, noise, kept = self._directions()
+        return floats(np.einsum("sj,jl,sl->s", k, noise * kept, k))
+
+    def _directions(self) -> tuple[Floats, Floats, Floats]:
+        """Variances of D_o along its axes; D and P in these axes."""
         variance, axes = np.linalg.eigh(self.covariance)
-        return np.maximum(variance, 0.0), np.einsum("ij,ik,kj->j", axes, self.noise, axes)
+        mask = np.ones(len(variance)) if self.changed is None else floats(self.changed)
+        kept = axes.T @ (mask[:, None] * axes)
+        return np.maximum(variance, 0.0), axes.T @ self.noise @ axes, kept

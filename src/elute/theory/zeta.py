@@ -22,6 +22,7 @@ from elute.errors import EluteError
 
 Form = Literal["printed", "corrected"]
 """A formula as the paper prints it, or as it should be."""
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def is_printed(form: Form) -> bool:
@@ -30,7 +31,7 @@ def is_printed(form: Form) -> bool:
     Raises:
         EluteError: it is neither "printed" nor "corrected".
     """
-    if form not in get_args(Form):
+    if form not in FORMS:
         raise EluteError(f"form={form!r} asked for; expected printed or corrected")
     return form == "printed"
 

@@ -14,9 +14,8 @@ from elute.theory.inflection import (
     printed_slope_ratio,
 )
 from elute.theory.wiener import matched_step
-from elute.theory.zeta import REAL, SIMPLIFIED, Form
+from elute.theory.zeta import FORMS, REAL, SIMPLIFIED
 
-FORMS: tuple[Form, ...] = ("printed", "corrected")
 UNIT = np.linspace(1e-4, 1.0, 2001)
 """zeta in [0, 1], where the paper has its left side grow."""
 
