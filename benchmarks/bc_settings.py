@@ -5,8 +5,9 @@
 Sets: of the published HalfCheetah files the first 50 expert rows (`real/opt`), these with the first
 500 rows of the heaviest noise (`real/all`), and the same purified (`real/dp`); of each task one
 episode of the shipped expert (`TASK/opt`). Each policy plays 10 episodes; scores are normalised, 0
-for random actions and 1 for the expert. A line per (set, settings, seed) goes to `benchmarks/results/bc_settings.jsonl` as it is
-measured, so a stopped run goes on; `--part i/n` measures every n-th line only.
+for random actions and 1 for the expert. A line per (set, settings, seed) goes to
+`benchmarks/results/bc_settings.jsonl` as it is measured, so a stopped run goes on; `--part i/n`
+measures every n-th line only.
 """
 
 import argparse
