@@ -34,7 +34,12 @@ def grid(tmp_path):
 def start(grid, output, *more):
     command = [sys.executable, "-m", "elute", "run", grid, "--data", grid.parent, "-o", output]
     return subprocess.Popen(
-        [*map(str, command), *more], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*map(str, command), *more],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A runner in the background may have passed on that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 
