@@ -44,6 +44,9 @@ def read_safetensors(
         raise EluteError(f"{path}: no such file") from error
     except (OSError, SafetensorError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error  # the last two: of a type that numpy does not have
+    for name, tensor in tensors.items():
+        if framework == "np" and tensor.dtype.kind not in "fiub":  # some library may have added it
+            raise ValueError(f"{name} is {tensor.dtype}, which numpy does not have")
     return header, tensors
 
 
