@@ -58,7 +58,7 @@ def options(
 def tour(
     folder: Annotated[str, typer.Option("--to", help="Folder for the files it makes.")] = ".demo",
 ) -> None:
-    """See what elute does, on data it makes itself, in a minute."""
+    """See what elute does, on data it makes itself, in a few minutes."""
     from elute.cli import tour as story
 
     story.run(folder)

@@ -25,7 +25,7 @@ from elute.experiment.purifiers import PurifierOptions, check_purifier, make_pur
 from elute.experiment.settings import parse, with_settings
 from elute.experiment.training import Training, check_training, train
 from elute.experiment.weights import check_weights_format, write_weights
-from elute.learners.learner import Learner
+from elute.learners.learner import Learner, Weighing
 from elute.policy import save_policy
 from elute.purify.clip import stated_bounds
 from elute.types import Demonstrations, DemoSet
@@ -108,7 +108,7 @@ def _learner(options: TrainOptions) -> Learner:
     learner = with_settings(learner, parse(options.settings))
     if options.weights:
         check_weights_format(options.weights)
-        if not hasattr(learner, "weigh"):
+        if not isinstance(learner, Weighing):
             raise EluteError(f"--weights: {options.method} weighs no rows")
     if options.tensorboard and find_spec("tensorboard") is None:
         raise EluteError("--tensorboard needs tensorboard", hint="pip install 'elute[tensorboard]'")

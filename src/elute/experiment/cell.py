@@ -28,6 +28,7 @@ from elute.experiment.parallel import Report
 from elute.experiment.purifiers import make_purifier
 from elute.experiment.spec import Data, Run
 from elute.experiment.stages import digest, stage
+from elute.experiment.training import Training, check_training
 from elute.learners.learner import Learner
 from elute.policy import StoredPolicy, load_policy, save_policy
 from elute.purify.artefact import load_transform, save_transform
@@ -148,6 +149,7 @@ class _Cell:
         self.seeds = Seeds(run.seed)
         self.purifier = None if run.purifier is None else make_purifier(run.purifier)
         self.facts = _facts(run, place) | {"seed": run.seed}
+        check_training(Training(learner=run.learner(), purifier=self.purifier), self.demos)
 
     def policy(self) -> tuple[StoredPolicy, int | None, Timings]:
         """What was learnt, and at which reverse step."""

@@ -1,10 +1,7 @@
-"""The demonstrations of a run: which rows of which files, and their digest."""
+"""The demonstrations of a run: which rows of which files."""
 
-import hashlib
 from functools import lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from elute.collect.catalogue import fetch
 from elute.demos.audit.repair import realign
@@ -29,18 +26,6 @@ def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
         few = min(FEW, len(optimal))
         return DemoSet(optimal.sample(few, Seeds(run.seed)("spread")), others.first(MANY))
     return DemoSet(optimal.first(FEW), others.first(MANY))
-
-
-def digest(demos: DemoSet) -> str:
-    """Of all numbers that a learner may look at."""
-    found = hashlib.sha256()
-    for rows in demos.given:
-        for array in (rows.observations, rows.actions, rows.next_observations, rows.rewards):
-            if array is not None:
-                found.update(str((array.shape, array.dtype)).encode())
-                found.update(np.ascontiguousarray(array).tobytes())
-        found.update(np.ascontiguousarray(rows.episodes.stops).tobytes())
-    return found.hexdigest()
 
 
 def _files(

@@ -13,7 +13,7 @@ from elute.episodes import Array
 from elute.errors import EluteError
 from elute.experiment.parallel import Report
 from elute.learners.descent import DivergenceError
-from elute.learners.learner import Learner, Log, Policy, needs_transitions, silent
+from elute.learners.learner import Learner, Log, Policy, Weighing, needs_transitions, silent
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
@@ -116,7 +116,7 @@ def _learn(
     learner: Learner, demos: DemoSet, seeds: Seeds, log: Log
 ) -> tuple[Policy, Array | None, str]:
     try:
-        if hasattr(learner, "weigh"):
+        if isinstance(learner, Weighing):
             return *learner.weigh(demos, seeds("learn"), log), ""
         return learner.fit(demos, seeds("learn"), log), None, ""
     except DivergenceError as stopped:

@@ -7,7 +7,7 @@ weight for each row of D_o followed by D_s.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,6 +41,7 @@ def needs_transitions(learner: Learner) -> bool:
     return bool(getattr(learner, "transitions", False))
 
 
+@runtime_checkable
 class Weighing(Learner, Protocol):
     """A learner that weighs rows."""
 
