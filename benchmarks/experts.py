@@ -19,10 +19,11 @@ from elute.collect.shipped import CHECKPOINTS, EXPERTS, shipped_path
 from elute.envs.rollout import Rollouts
 from elute.envs.task import TASKS, Task
 from elute.episodes import Array
-from elute.evaluation import evaluate, stderr
+from elute.evaluation import evaluate
 from elute.noise import ActionNoise
 from elute.policy import load_policy
 from elute.rng import Seeds
+from elute.uncertainty import stderr
 
 RESULTS = Path(__file__).parent / "results" / "experts.json"
 FIGURE = Path(__file__).parent.parent / "docs" / "reference" / "experts.png"

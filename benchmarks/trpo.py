@@ -27,11 +27,11 @@ import torch
 
 from elute.envs.rollout import Rollouts
 from elute.envs.task import find_task
-from elute.evaluation import stderr
 from elute.noise import ActionNoise
 from elute.rl.agent import Agent, Learning
 from elute.rl.expert import CURVE, ExpertTraining, train_expert
 from elute.rng import Seeds
+from elute.uncertainty import stderr
 
 try:
     from sb3_contrib import TRPO

@@ -16,7 +16,7 @@ from elute.envs.rollout import LANES, Actor, Rollouts
 from elute.envs.task import Task
 from elute.errors import EluteError
 from elute.rng import Seeds
-from elute.wilson import wilson
+from elute.uncertainty import stderr, wilson
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,3 @@ def check_fits(policy: Sized, task: Task) -> None:
             f"{task.name} has {wants[0]} and {wants[1]}",
             hint="is it a policy of another task?",
         )
-
-
-def stderr(values: tuple[float, ...]) -> float | None:
-    """Standard error of a mean (ddof 1)."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None

@@ -9,7 +9,7 @@ import pytest
 from commands import elute
 from elute.demos.files import load, save
 from elute.policy import GaussianPolicy, save_policy
-from elute.wilson import wilson
+from elute.uncertainty import wilson
 
 
 @pytest.fixture

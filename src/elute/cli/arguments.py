@@ -133,6 +133,14 @@ def open_file(
     )
 
 
+def open_first(file: str, rows: int | None) -> "DemoSource":
+    """A file, or only its first rows, which alone are read."""
+    from elute.demos.files import open_demos
+
+    source = open_demos(named(file))
+    return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
+
+
 def parse_bounds(text: str) -> "Bounds":
     """`LO,HI` as bounds of every action column."""
     import numpy as np

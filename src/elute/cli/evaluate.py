@@ -13,7 +13,7 @@ from elute.envs.task import Task, find_task, starting_from
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate
 from elute.policy import StoredPolicy
-from elute.wilson import wilson
+from elute.uncertainty import wilson
 
 VERSIONS = ("elute", "mujoco", "gymnasium", "numpy")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from elute.cli.arguments import named
+from elute.cli.arguments import named, open_first
 from elute.cli.purifier import check_options, clipped, fit_purifier
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import alignment_findings
@@ -63,8 +63,8 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     noisy, options = named(noisy), replace(options, optimal=named(options.optimal))
     _check(noisy, output, options)
     seeds = Seeds(options.seed)
-    source = _first(noisy, options.rows)
-    good = _first(options.optimal, options.optimal_rows)
+    source = open_first(noisy, options.rows)
+    good = open_first(options.optimal, options.optimal_rows)
     optimal = good.rows(0, good.episodes.n_rows)
     sample = at_most(source, MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
@@ -170,12 +170,6 @@ def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
 def _checkpoint(output: Path) -> Path:
     """Where the training is put down until the output is written."""
     return output.with_name(f".{output.name}.training")
-
-
-def _first(spec: str, rows: int | None) -> DemoSource:
-    """A file, or only its first rows, which alone are read."""
-    source = open_demos(spec)
-    return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
 
 
 def _say_findings(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from elute.cli.arguments import named
+from elute.cli.arguments import named, open_first
 from elute.cli.show import progress, say
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.sample import take_sample
@@ -37,7 +37,7 @@ from elute.theory.data import (
     spread_steps,
 )
 from elute.theory.wiener import GaussianModel, conditional_covariance, matched_step
-from elute.types import Demonstrations, DemoSet, DemoSource, check_finite
+from elute.types import Demonstrations, DemoSet, check_finite
 
 if TYPE_CHECKING:
     from elute.cli.theory import TheoryOptions
@@ -204,7 +204,7 @@ def _scores(
 def _read(options: "TheoryOptions", seeds: Seeds) -> DemoSet:
     specs = named(options.optimal), named(options.supplementary)
     good, noisy = (
-        _first(spec, rows)
+        open_first(spec, rows)
         for spec, rows in zip(specs, (options.optimal_rows, options.rows), strict=True)
     )
     demos = DemoSet(
@@ -225,11 +225,6 @@ def _read(options: "TheoryOptions", seeds: Seeds) -> DemoSet:
             if finding.code == "misaligned":
                 say(f"warning: {spec}: {finding.message}")
     return demos
-
-
-def _first(spec: str, rows: int | None) -> DemoSource:
-    source = open_demos(spec)
-    return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
 
 
 def _purifier(

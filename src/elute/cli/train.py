@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from elute.cli.arguments import named, parse_bounds
+from elute.cli.arguments import open_first, parse_bounds
 from elute.cli.show import out, print_json, progress, say
 from elute.demos.audit.summary import Bounds
-from elute.demos.files import open_demos
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.errors import EluteError
@@ -119,17 +118,16 @@ def _demos(options: TrainOptions) -> DemoSet:
     if not options.optimal and not options.supplementary:
         raise EluteError("nothing to learn from", hint="give --optimal, --supplementary or both")
     return DemoSet(
-        _first(options.optimal, options.optimal_rows), _first(options.supplementary, options.rows)
+        _rows(options.optimal, options.optimal_rows), _rows(options.supplementary, options.rows)
     )
 
 
-def _first(spec: str, rows: int | None) -> Demonstrations | None:
-    """A file, or only its first rows; none where none was given."""
+def _rows(spec: str, first: int | None) -> Demonstrations | None:
+    """Of a file; none where none was given."""
     if not spec:
         return None
-    source = open_demos(named(spec))
-    n = source.episodes.n_rows
-    return source.rows(0, n if rows is None else min(rows, n))
+    source = open_first(spec, first)
+    return source.rows(0, source.episodes.n_rows)
 
 
 def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner:

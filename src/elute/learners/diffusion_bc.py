@@ -33,7 +33,7 @@ from elute.diffusion.policy import DiffusionPolicy
 from elute.diffusion.schedule import Schedule, ScheduleName
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.learners.actor import standard_units
+from elute.learners.actor import Limit, standard_units
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
 from elute.nets import generator, layers, mlp, seeded, tensor
@@ -57,7 +57,7 @@ class DiffusionBC:
     learning_rate: float = 1e-3
     """Falls to zero like a cosine."""
     weight_decay: float = 0.0
-    bounds: tuple[float, float] | None = None
+    bounds: tuple[Limit, Limit] | None = None
     """Lowest and highest action."""
 
     def __post_init__(self) -> None:

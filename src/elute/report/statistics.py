@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from elute import wilson as shares
+from elute import uncertainty
 from elute.errors import EluteError
 from elute.rng import Seeds
 
@@ -79,21 +79,11 @@ def estimate(scores: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     """
     _check_confidence(confidence)
     values = _cell(scores)
-    mean, error = float(values.mean()), stderr(scores)
+    mean, error = float(values.mean()), uncertainty.stderr(values.tolist())
     if error is None:
         return Estimate(mean, None, None, len(values))
     half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
     return Estimate(mean, error, Interval(mean - half, mean + half), len(values))
-
-
-def stderr(scores: Sequence[float]) -> float | None:
-    """Standard error of the mean over seeds (ddof 1); none of a single one.
-
-    Raises:
-        EluteError: no scores, or one that is not finite.
-    """
-    values = _cell(scores)
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
 def normalised(scores: Sequence[float], random_score: float, expert_score: float) -> Floats:
@@ -210,7 +200,7 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
         EluteError: no trials, more successes than trials, or a confidence that is no probability.
     """
     _check_confidence(confidence)
-    return Interval(*shares.wilson(successes, trials, confidence))
+    return Interval(*uncertainty.wilson(successes, trials, confidence))
 
 
 def _cells(strata: Strata) -> list[Floats]:

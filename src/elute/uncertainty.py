@@ -1,9 +1,17 @@
-"""The interval of a success rate, for whoever counts successes."""
+"""How far a mean or a success rate may be off, for whoever reports one."""
 
+from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist
 
+import numpy as np
+
 from elute.errors import EluteError
+
+
+def stderr(values: Sequence[float]) -> float | None:
+    """Standard error of a mean (ddof 1); none of a single value."""
+    return float(np.std(values, ddof=1) / sqrt(len(values))) if len(values) > 1 else None
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import pytest
 from elute.envs.task import TASKS
 from elute.errors import EluteError
 from elute.evaluation import Evaluation
-from elute.wilson import wilson
+from elute.uncertainty import wilson
 
 Z = NormalDist().inv_cdf(0.975)
 
