@@ -16,6 +16,7 @@ from elute.envs.rollout import LANES, Actor, Rollouts
 from elute.envs.task import Task
 from elute.errors import EluteError
 from elute.rng import Seeds
+from elute.types import Demonstrations
 from elute.uncertainty import stderr, wilson
 
 
@@ -93,6 +94,21 @@ def evaluate(
             for name in played[0].readings
         },
     )
+
+
+def recorded(task: Task, demos: Demonstrations) -> Evaluation:
+    """What the demonstrator earned, in all its episodes.
+
+    Raises:
+        EluteError: the demonstrations hold no rewards.
+    """
+    returns = demos.returns()
+    if returns is None:
+        raise EluteError("the demonstrations hold no rewards, so they have no returns")
+    lengths = tuple(int(n) for n in demos.episodes.lengths)
+    scores = tuple(float(score) for score in returns)
+    won = tuple(task.succeeded(*played) for played in zip(scores, lengths, strict=True))
+    return Evaluation(task, scores, lengths, won)
 
 
 def check_fits(policy: Sized, task: Task) -> None:

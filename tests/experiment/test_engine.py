@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from elute import results
 from elute.demos.files import load, save
 from elute.episodes import Piece
-from elute.experiment.cell import Place
+from elute.experiment.cell import Place, run_cell
 from elute.experiment.engine import local, run_grid
 from elute.experiment.spec import load_experiment, runs
 from experiment.grids import N_RUNS, lines, write_grid
@@ -162,6 +164,18 @@ def test_stages_are_shared(grid, tmp_path):
     list(run_grid(runs(experiment), place, tmp_path / "a.jsonl", engine=local(1)))
     assert len(list((tmp_path / "c" / "purified").iterdir())) == 2  # one for each set
     assert len(list((tmp_path / "c" / "policy").iterdir())) == 4
+
+
+def test_demonstrations_are_scored_by_their_own_rewards(grid, tmp_path):
+    rows = load(grid.parent / "heavy.npz")
+    save(replace(rows, rewards=np.repeat([1.0, 2.0], 60)), grid.parent / "heavy.npz")
+    changed = {"methods": ["demonstrations"], "demos": ["action-noise/heavy"], "seeds": 1}
+    experiment = load_experiment(grid, {**changed, "regimes": ["whole"], "settings": {}})
+    place = Place(cache=tmp_path / "cache", data=experiment.data, folder=grid.parent)
+    line = run_cell(runs(experiment)[0], place, lambda what, done, total: None)
+    assert line["metrics"]["returns"] == [60.0, 120.0]
+    assert line["metrics"]["lengths"] == [60, 60]
+    assert line["method"] == "demonstrations"
 
 
 def test_ctrl_c_loses_nothing(grid, tmp_path):

@@ -237,7 +237,8 @@ def run(
 @app.command()
 def report(
     table: Annotated[
-        str, typer.Option(metavar="1|noise|filters|mixed|reverse-step", help="Print a table.")
+        str,
+        typer.Option(metavar="1|noise|filters|mixed|quality|reverse-step", help="Print a table."),
     ] = "",
     figure: Annotated[str, typer.Option(metavar="reverse-step", help="Draw a figure.")] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,

@@ -21,7 +21,7 @@ from elute.collect import catalogue
 from elute.demos.files import load, save
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.evaluation import Evaluation, evaluate
+from elute.evaluation import Evaluation, evaluate, recorded
 from elute.experiment.data import run_demos
 from elute.experiment.methods import with_bounds
 from elute.experiment.parallel import Report
@@ -83,7 +83,8 @@ def _settings(run: Run) -> dict[str, Any]:
     """All of a run, with every hyper-parameter, so that another default is another run."""
     made = None if run.purifier is None else _json(make_purifier(run.purifier))
     facts: dict[str, Any] = _json(replace(run, purifier=None))
-    return facts | {"learner": _json(run.learner()), "purifier": made, "auto": run.auto}
+    learner = _json(run.learner()) if run.learns else None
+    return facts | {"learner": learner, "purifier": made, "auto": run.auto}
 
 
 def _facts(run: Run, place: Place) -> dict[str, Any]:
@@ -99,19 +100,26 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         EluteError: the method cannot run on these demonstrations.
     """
     began = perf_counter()
-    cell = _Cell(run, place, report)
-    policy, step, timings = cell.policy()
-    evaluating = perf_counter()
-    report("evaluating", 0, 1)
-    score = evaluate(policy, find_task(run.task), episodes=run.episodes, seed=1000 + run.seed)
-    timings = timings | {"evaluate": perf_counter() - evaluating}
+    target, step, timings = None, None, Timings()
+    if run.learns:
+        cell = _Cell(run, place, report)
+        policy, step, timings = cell.policy()
+        target = getattr(cell.purifier, "target", None)
+        evaluating = perf_counter()
+        report("evaluating", 0, 1)
+        score = evaluate(policy, find_task(run.task), episodes=run.episodes, seed=1000 + run.seed)
+        timings = timings | {"evaluate": perf_counter() - evaluating}
+    else:
+        score = recorded(
+            find_task(run.task), run_demos(run, place.data, place.folder).supplementary
+        )
     return {
         "digest": run_digest(run, place),
         "method": run.method,
         "task": run.task,
         "demos": run.demos,
         "regime": run.regime,
-        "target": getattr(cell.purifier, "target", None),
+        "target": target,
         "reverse_step": step,
         "auto": run.auto,
         "seed": run.seed,

@@ -52,7 +52,7 @@ class _Known:
         self.median = {key: median(values) for key, values in measured.items()}
 
     def seconds(self, run: Run) -> dict[str, float]:
-        stages = ["train", "evaluate"]
+        stages = ["train", "evaluate"] if run.learns else []
         if run.purifier is not None:
             stages += ["fit", "purify", *(["choose"] if run.auto else [])]
         return {stage: self._one(run, stage) for stage in stages}

@@ -20,6 +20,8 @@ EPISODE_ROWS = 1000
 def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
     """D_o and D_s of a run."""
     optimal, others = _files(run, data, folder)
+    if run.regime == "whole":
+        return DemoSet(optimal, others)
     if run.regime == "episode":
         return DemoSet(optimal.select([0]), others.first(EPISODE_ROWS))
     if run.regime == "spread":

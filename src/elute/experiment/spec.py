@@ -8,7 +8,8 @@
     seeds = 5
 
 Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
-`[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors.
+`demonstrations` learns nothing: it scores the recorded episodes. `[settings.METHOD]` sets
+hyper-parameters of its learner. Unknown keys are errors.
 """
 
 import tomllib
@@ -29,14 +30,16 @@ from elute.experiment.purifiers import PurifierOptions, check_purifier, make_pur
 from elute.experiment.settings import with_settings
 from elute.learners.learner import Learner
 
-Regime = Literal["paper", "spread", "episode"]
+Regime = Literal["paper", "spread", "episode", "whole"]
 """paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
-one optimal episode and 1000 other rows."""
+one optimal episode and 1000 other rows. whole: all rows of both files."""
 PREFIXES = {
     "dp": "diffusion",
     **{name: name for name in ("wiener", "gaussian", "mean", "median", "nearest", "relabel")},
 }
 """Of methods that purify first."""
+DEMONSTRATIONS = "demonstrations"
+"""The method that is none: the recorded returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +120,11 @@ class Run:
         options = given["purifier"]
         return cls(**{**given, "purifier": None if options is None else PurifierOptions(**options)})
 
+    @property
+    def learns(self) -> bool:
+        """Whether there is a policy to learn."""
+        return self.method != DEMONSTRATIONS
+
     def learner(self) -> Learner:
         """As the method's name and the settings say."""
         _, learner = split_method(self.method)
@@ -181,17 +189,16 @@ def _check(experiment: Experiment) -> None:
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
-    for method in experiment.methods:
-        find_method(split_method(method)[1], experiment.preset)
-    for name in set(experiment.settings) - set(experiment.methods):
-        raise EluteError(f"settings of {name}, which is not among the methods")
     if experiment.seeds < 1 or experiment.episodes < 1:
         raise EluteError("expected at least one seed and one episode")
     for run in runs(experiment):
-        run.learner()
+        if run.learns:
+            run.learner()
         if run.purifier is not None:
             check_purifier(run.purifier)
             make_purifier(run.purifier)
+    for name in set(experiment.settings) - set(experiment.methods):
+        raise EluteError(f"settings of {name}, which is not among the methods")
 
 
 def split_method(name: str) -> tuple[str | None, str]:

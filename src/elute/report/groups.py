@@ -14,7 +14,7 @@ from elute.report.paper import LABELS, Published, find
 from elute.report.statistics import Estimate, estimate
 
 Row = Mapping[str, Any]
-TABLES = ("1", "noise", "mixed", "filters")
+TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
 _SETTINGS = ("preset", "purifier preset", "target", "settings")

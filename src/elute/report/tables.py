@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elute.report.groups import Group, Row, grouped
+from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import winners
 
 DEMOS: Mapping[str, tuple[str, ...]] = {
@@ -25,6 +26,11 @@ DEMOS: Mapping[str, tuple[str, ...]] = {
     ),
     "filters": tuple(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
     "mixed": ("action-noise/mixed",),
+    "quality": (
+        *(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
+        *(f"checkpoint/{age}" for age in ("early", "middle", "late")),
+        "expert",
+    ),
     "reverse-step": (
         *(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
         *(f"checkpoint/{age}" for age in ("early", "middle", "late")),
@@ -39,6 +45,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "filters": ("bc-all", "gaussian-bc", "mean-bc", "median-bc", "dp-bc"),
     "mixed": ("bc-opt", "bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
     "reverse-step": ("dp-bc",),
+    "quality": (DEMONSTRATIONS,),
 }
 """What each table holds, in its order."""
 
