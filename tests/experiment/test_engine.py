@@ -167,11 +167,14 @@ def test_stages_are_shared(grid, tmp_path):
 
 
 def test_demonstrations_are_scored_by_their_own_rewards(grid, tmp_path):
-    path = grid.parent / "heavy.npz"
-    rows = load(path)
-    path.unlink()
-    save(replace(rows, rewards=np.repeat([1.0, 2.0], 60)), path)
-    changed = {"methods": ["demonstrations"], "demos": ["action-noise/heavy"], "seeds": 1}
+    rows = load(grid.parent / "heavy.npz")
+    save(replace(rows, rewards=np.repeat([1.0, 2.0], 60)), grid.parent / "rewarded.npz")
+    changed = {
+        "data.demos": {HEAVY: "rewarded.npz"},
+        "methods": ["demonstrations"],
+        "demos": ["action-noise/heavy"],
+        "seeds": 1,
+    }
     experiment = load_experiment(grid, {**changed, "regimes": ["whole"], "settings": {}})
     place = Place(cache=tmp_path / "cache", data=experiment.data, folder=grid.parent)
     line = run_cell(runs(experiment)[0], place, lambda what, done, total: None)
