@@ -35,8 +35,9 @@ bench: $(VENV)/bench .venv-imitation/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trpo
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.bc
 
-test-peers: .venv-robomimic/ready $(VENV)/bench
+test-peers: .venv-robomimic/ready .venv-rliable/ready $(VENV)/bench
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
+	.venv-rliable/bin/python -m pytest -m peers tests/peers/test_rliable.py
 	$(BIN)/python -m pytest -m peers tests/peers/test_sb3_trpo.py
 
 # The robot task on the platform that the paper names, with numpy 1.
@@ -76,6 +77,12 @@ $(VENV)/docs: $(VENV)/core
 	.venv-robomimic/bin/python -m pip install --quiet --no-deps robomimic==0.3.0
 	touch $@
 
+# rliable needs an older pandas.
+.venv-rliable/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-rliable
+	.venv-rliable/bin/python -m pip install --quiet --constraint constraints.txt --editable . pytest hypothesis scipy rliable==1.2.0 "pandas<3"
+	touch $@
+
 # imitation freezes Gymnasium and Stable-Baselines3 in the past; what its BC and GAIL do not use stays out.
 .venv-imitation/ready: Makefile
 	$(PYTHON) -m venv .venv-imitation
@@ -89,4 +96,4 @@ $(VENV)/docs: $(VENV)/core
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-robomimic .venv-robosuite .venv-imitation site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-robomimic .venv-robosuite .venv-imitation .venv-rliable site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

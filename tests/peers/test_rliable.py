@@ -1,7 +1,7 @@
 """rliable finds our interquartile means, probabilities of improvement and their intervals.
 
-In an environment with `rliable` and `pandas<3`: `python -m pytest -m peers tests/peers`. The
-figures in `tests/report/test_statistics.py` are those that rliable 1.2.0 gave here.
+`make test-peers` builds the environment it needs. The figures in `tests/report/test_statistics.py`
+are those that rliable 1.2.0 gave here.
 """
 
 import numpy as np
