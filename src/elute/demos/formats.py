@@ -16,6 +16,7 @@ FORMATS = {
     "robosuite": "robosuite demo.hdf5 (data/demo_N with states, actions, model_file)",
     "roboturk": "RoboTurk pilot folder (demo.hdf5, models/)",
     "minari": "Minari dataset folder, HDF5 storage",
+    "imitation": "imitation trajectories, a Hugging Face folder (state.json, data-*.arrow)",
 }
 """Name of the module here -> one line about the format. Tried in this order."""
 
