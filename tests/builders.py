@@ -79,6 +79,18 @@ def place(folder: Path, name: str) -> Path:
     return folder / f"demos-v0{format_module(name).SUFFIXES[0]}"
 
 
+def main_file(path: Path) -> Path:
+    """The file that holds the arrays of a dataset."""
+    arrays = (p for p in sorted(path.rglob("*")) if p.suffix in (".hdf5", ".arrow"))
+    return next(arrays) if path.is_dir() else path
+
+
+def noted_json(path: Path) -> Path | None:
+    """The JSON file of a folder that elute leaves its note in."""
+    found = (p for p in path.rglob("*.json") if "elute" in json.loads(p.read_text()))
+    return next(found, None) if path.is_dir() else None
+
+
 def fingerprint(path: Path) -> dict[str, str]:
     """Name and hash of every file at or below a path."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]

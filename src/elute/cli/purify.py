@@ -65,6 +65,7 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     seeds = Seeds(options.seed)
     source = _first(noisy, options.rows)
     good = _first(options.optimal, options.optimal_rows)
+    source = _labelled(source, good)
     optimal = good.rows(0, good.episodes.n_rows)
     sample = at_most(source, MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
@@ -176,6 +177,17 @@ def _first(spec: str, rows: int | None) -> DemoSource:
     """A file, or only its first rows, which alone are read."""
     source = open_demos(spec)
     return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
+
+
+def _labelled(source: DemoSource, good: DemoSource) -> DemoSource:
+    """The same with filter keys: all its episodes are purified, and some were taken as optimal."""
+    episodes = source.episodes.with_filter("purified", range(len(source.episodes)))
+    here, there = source.origin, good.origin
+    if here is not None and there is not None and here.path.samefile(there.path):
+        starts = {piece.start for piece in there.pieces}
+        chosen = [i for i, piece in enumerate(here.pieces) if piece.start in starts]
+        episodes = episodes.with_filter("optimal", chosen)
+    return replace(source, episodes=episodes)  # type: ignore[type-var] # both are dataclasses
 
 
 def _say_findings(

@@ -133,7 +133,7 @@ def read(path: Path, options: ReadOptions) -> ImitationDemos:
         ),
         provenance=Provenance(metadata={NAME: info}),
     )
-    if stored is not None:
+    if stored:
         header = note.apply(note.decode(json.dumps(stored), str(path)), header)
     starts = header.episodes.starts.tolist()
     return ImitationDemos(

@@ -55,7 +55,8 @@ class ImitationWriter:
     def _described(self) -> tuple[Any, dict[str, Any] | None]:
         """The columns, each as the source's folder has it where that fits."""
         text = self.pa.list_(self.pa.string())
-        types, features = {}, {}
+        types: dict[str, Any] = {}
+        features: dict[str, Any] = {}
         for name, array in (("obs", self.sample.observations), ("acts", self.sample.actions)):
             depth = 1 if array.shape[1] == 1 and array.dtype.kind in "iu" else 2  # Discrete spaces
             types[name], features[name] = _type(array.dtype, depth), feature(array.dtype, depth)
