@@ -241,3 +241,38 @@ def robomimic_file(path: Path, lengths=(4, 3, 5), *, names=None, seed=0) -> Path
         file["mask/better"] = np.array([names[0].encode(), names[-1].encode()])
         file["mask/worse"] = np.array([names[1].encode()])
     return path
+
+
+def robosuite_file(path: Path, lengths=(4, 3, 5), *, split=False, seed=0) -> Path:
+    """As robosuite's collecting script leaves it: states, actions, a model; counted from one."""
+    rng = np.random.default_rng(seed)
+    with h5py.File(path, "w", libver="v108") as file:
+        data = file.create_group("data")
+        data.attrs.update({"date": "8-11-2018", "time": "12:00:01", "env": "SawyerNutAssembly"})
+        data.attrs["repository_version"] = "0.3.0" if split else "1.5.2"
+        if not split:
+            data.attrs["env_info"] = json.dumps({"robots": "Sawyer"})
+        for i, n in zip((1, 2, 10), lengths, strict=True):
+            group = data.create_group(f"demo_{i}")
+            group.attrs["model_file"] = f'<mujoco model="{i}">zoë\r\n</mujoco>'
+            group.create_dataset("states", data=rng.normal(size=(n, 5)), compression="gzip")
+            arm, gripper = rng.uniform(-1, 1, (n, 7)), rng.choice([-1.0, 1.0], (n, 1))
+            if split:
+                group["joint_velocities"], group["gripper_actuations"] = arm, gripper
+                group["right_dpos"] = rng.normal(size=(n, 3))
+            else:
+                group["actions"] = np.concatenate([arm, gripper], axis=1)
+    return path
+
+
+def roboturk_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
+    """As the RoboTurk pilot was published: actions in two arrays, models in files."""
+    (path / "models").mkdir(parents=True)
+    with h5py.File(
+        robosuite_file(path / "demo.hdf5", lengths, split=True, seed=seed), "r+"
+    ) as file:
+        for name, group in file["data"].items():
+            model = f"model_{name.removeprefix('demo_')}.xml"
+            (path / "models" / model).write_bytes(group.attrs["model_file"].encode())
+            group.attrs["model_file"] = model
+    return path
