@@ -6,6 +6,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyarrow as pa
 
 from elute.columns import Column, columns
 from elute.demos.formats import format_module
@@ -275,4 +276,45 @@ def roboturk_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
             model = f"model_{name.removeprefix('demo_')}.xml"
             (path / "models" / model).write_bytes(group.attrs["model_file"].encode())
             group.attrs["model_file"] = model
+    return path
+
+
+def imitation_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
+    """As imitation saves trajectories through `datasets`."""
+    rng = np.random.default_rng(seed)
+    path.mkdir(parents=True)
+
+    def vectors(steps, width):
+        return rng.normal(size=(steps, width)).astype("float32").tolist()
+
+    vector = pa.list_(pa.list_(pa.float32()))
+    infos = [[json.dumps({"step": i, "zoë": {"py/object": "a.B"}}, ensure_ascii=bool(i % 2))
+              for i in range(n)] for n in lengths]  # fmt: skip
+    table = pa.table(
+        {
+            "obs": pa.array([vectors(n + 1, 3) for n in lengths], vector),
+            "acts": pa.array([vectors(n, 2) for n in lengths], vector),
+            "infos": pa.array(infos),
+            "terminal": pa.array([i % 2 == 0 for i in range(len(lengths))]),
+            "rews": pa.array([vectors(1, n)[0] for n in lengths], pa.list_(pa.float32())),
+        }
+    )
+    name = "data-00000-of-00001.arrow"
+    with pa.ipc.new_stream(str(path / name), table.schema) as stream:
+        stream.write_table(table)
+    number = {"dtype": "float32", "_type": "Value"}
+    several = {"feature": number, "_type": "List"}
+    features = {
+        "obs": {"feature": several, "_type": "List"},
+        "acts": {"feature": several, "_type": "List"},
+        "infos": {"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"},
+        "terminal": {"dtype": "bool", "_type": "Value"},
+        "rews": several,
+    }
+    info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
+    state = {"_data_files": [{"filename": name}], "_fingerprint": "0123456789abcdef",
+             "_format_columns": None, "_format_kwargs": {}, "_format_type": None,
+             "_output_all_columns": False, "_split": None}  # fmt: skip
+    (path / "dataset_info.json").write_text(json.dumps(info, indent=2))
+    (path / "state.json").write_text(json.dumps(state, indent=2))
     return path

@@ -49,6 +49,7 @@ def reading(path: Path) -> Iterator[Any]:
         TypeError,
         MemoryError,
         OverflowError,
+        RecursionError,
         struct.error,
     ) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
@@ -69,13 +70,15 @@ def read_batches(path: Path) -> tuple[Any, list[Any]]:
             file.seek(-len(_END), 2)
             if file.read() != _END:
                 raise ValueError("it is cut off, or no Arrow stream")
-        messages = pa.ipc.MessageReader.open_stream(pa.memory_map(str(path)))
-        first = messages.read_next_message()
+        messages = _messages(pa.ipc.MessageReader.open_stream(pa.memory_map(str(path))))
+        first = next(messages, None)
+        if first is None:
+            raise ValueError("it is empty")
         if b"arrow.py_extension_type" in first.metadata.to_pybytes():
             raise ValueError("it holds pickled Python types, which are never loaded")
         schema = pa.ipc.read_schema(first)
         batches = []
-        for message in _rest(messages):
+        for message in messages:
             if message.type != "record batch":
                 raise ValueError(f"it holds a {message.type}; expected only record batches")
             if _is_compressed(message.metadata.to_pybytes()):
@@ -86,10 +89,10 @@ def read_batches(path: Path) -> tuple[Any, list[Any]]:
         return schema, batches
 
 
-def _rest(messages: Any) -> Iterator[Any]:  # noqa: ANN401
+def _messages(reader: Any) -> Iterator[Any]:  # noqa: ANN401
     while True:
         try:
-            yield messages.read_next_message()
+            yield reader.read_next_message()
         except StopIteration:
             return
 
