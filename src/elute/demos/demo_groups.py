@@ -85,11 +85,11 @@ def attributes(item: h5py.Group) -> dict[str, Any]:
     return {k: v if isinstance(v, str) else note.jsonable(v) for k, v in item.attrs.items()}
 
 
-def mark_purified(file: h5py.File, provenance: Provenance) -> None:
-    """Say in the format's own place how the demonstrations were purified."""
+def mark_purified(file: h5py.File, provenance: Provenance, *, states: bool) -> None:
+    """Say in the format's own place how the demonstrations were purified, and states were not."""
     steps = [step for step in provenance.steps if step["operation"] == "purify"]
     if steps:
-        said = {**steps[-1], "states": "as recorded"}
+        said = {**steps[-1], **({"states": "as recorded"} if states else {})}
         file["data"].attrs[PURIFICATION] = note.storable(json.dumps(said, default=note.jsonable))
 
 

@@ -159,7 +159,8 @@ def write(
             if like is not None and name not in group:
                 group.create_dataset(name, (len(group[observations]), *like.shape[1:]), like.dtype)
     layout = _layout(groups, source.episodes.lengths.tolist(), observations, of)
-    demo_groups.mark_purified(file, source.provenance)
+    recorded = STATES in sample.extras or observations == STATES
+    demo_groups.mark_purified(file, source.provenance, states=recorded)
     skip = (
         ("name", "model_name") if copy or names == demo_groups.given_names(source.episodes) else ()
     )

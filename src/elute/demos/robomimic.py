@@ -199,7 +199,7 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
         [file[group] for group in layout.groups], source.episodes, skip=skip
     )
     _add_filters(file, names, source.episodes)
-    demo_groups.mark_purified(file, source.provenance)
+    demo_groups.mark_purified(file, source.provenance, states="states" in sample.extras)
     hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return hdf5_write.Hdf5Writer(file, layout, source.episodes, losses, copied=origin is not None)
 
