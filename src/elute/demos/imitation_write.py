@@ -218,6 +218,11 @@ def _lists(arrays: Sequence[Array], kind: Any) -> Any:  # noqa: ANN401
     """One list per array, of its rows, or of numbers if that is the kind."""
     pa = arrow_stream.arrow()
     joined = _native(np.concatenate(arrays))
+    if joined.size >= 2**31:
+        raise EluteError(
+            f"{joined.size} numbers in a row of trajectories; an Arrow list holds 2^31",
+            hint="cut the longest episodes, or write another format",
+        )
     items = pa.array(joined.reshape(-1))
     if arrow_stream.is_list(kind.value_type):
         begins = np.arange(len(joined) + 1, dtype=np.int32) * joined.shape[1]

@@ -27,7 +27,7 @@ from elute.episodes import Array, Episodes, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
 
-STATES, MODEL = "states", "model_file"
+STATES, MODEL, MODEL_NAME = "states", "model_file", "model_name"
 GRIPPER = "gripper_actuations"
 FIRST = 1
 """robosuite counts from one."""
@@ -161,9 +161,8 @@ def write(
     layout = _layout(groups, source.episodes.lengths.tolist(), observations, of)
     recorded = STATES in sample.extras or observations == STATES
     demo_groups.mark_purified(file, source.provenance, states=recorded)
-    skip = (
-        ("name", "model_name") if copy or names == demo_groups.given_names(source.episodes) else ()
-    )
+    named = copy is not None or names == demo_groups.given_names(source.episodes)
+    skip = ("name", MODEL_NAME) if named else ()
     attributes = hdf5_write.unheld(groups, source.episodes, skip=skip)
     absent = [] if sample.rewards is not None else ["rewards"]
     hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
@@ -266,7 +265,8 @@ def _fresh(
         group = data.create_group(name, track_order=True)
         given = {k: v for k, v in source.episodes.attributes[i].items() if k != "name"}
         put_model(group, given)
-        hdf5_write.put_attributes(group, {k: v for k, v in given.items() if k not in group.attrs})
+        hidden = {MODEL, MODEL_NAME} if MODEL in group.attrs else ()  # the model is a file now
+        hdf5_write.put_attributes(group, {k: v for k, v in given.items() if k not in hidden})
         rows = int(source.episodes.lengths[i])
         for array, like in shapes.items():
             if like is not None:

@@ -24,7 +24,7 @@ SUFFIXES = ("",)
 
 LARGEST_MODEL = 64 * 2**20
 """Bytes of XML; real ones have some ten thousand."""
-_MAIN, _MODELS, _MODEL_NAME = "demo.hdf5", "models", "model_name"
+_MAIN, _MODELS = "demo.hdf5", "models"
 _ACTIONS = (demo_groups.JOINT_VELOCITIES, recording.GRIPPER)
 
 
@@ -59,7 +59,7 @@ def _recording(folder: Path) -> recording.Recording:
             )
         if name not in texts:
             texts[name] = _text(inside(folder, _MODELS, name))
-        return {**found, recording.MODEL: texts[name], _MODEL_NAME: name}
+        return {**found, recording.MODEL: texts[name], recording.MODEL_NAME: name}
 
     return recording.Recording(NAME, _ACTIONS, attributes)
 
@@ -88,7 +88,7 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> recording.R
         text = attributes.get(recording.MODEL)
         if not isinstance(text, str) or note.storable(text) != text:
             return  # what is no text goes into the note
-        name = _free_name(models, attributes.get(_MODEL_NAME), text)
+        name = _free_name(models, attributes.get(recording.MODEL_NAME), text)
         (models / name).write_bytes(text.encode())
         group.attrs[recording.MODEL] = name
 
