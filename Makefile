@@ -42,7 +42,7 @@ test-peers: .venv-robomimic/ready .venv-imitation/ready $(VENV)/bench
 
 # The robot task on the platform that the paper names, with numpy 1.
 test-robosuite: .venv-robosuite/ready
-	.venv-robosuite/bin/python -m pytest -m peers tests/peers/test_robosuite_reach.py
+	.venv-robosuite/bin/python -m pytest -m peers tests/peers/test_robosuite_reach.py tests/peers/test_robosuite_plays.py
 
 bench-robosuite: .venv-robosuite/ready
 	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m benchmarks.sawyer

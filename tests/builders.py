@@ -6,7 +6,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import pyarrow as pa
 
 from elute.columns import Column, columns
 from elute.demos.formats import format_module
@@ -281,6 +280,8 @@ def roboturk_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
 
 def imitation_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
     """As imitation saves trajectories through `datasets`."""
+    import pyarrow as pa  # noqa: PLC0415 (not in every environment of a peer)
+
     rng = np.random.default_rng(seed)
     path.mkdir(parents=True)
 
