@@ -35,14 +35,15 @@ bench: $(VENV)/bench .venv-imitation/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trpo
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.bc
 
-test-peers: .venv-robomimic/ready .venv-rliable/ready $(VENV)/bench
+test-peers: .venv-robomimic/ready .venv-rliable/ready .venv-imitation/ready $(VENV)/bench
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
 	.venv-rliable/bin/python -m pytest -m peers tests/peers/test_rliable.py
+	.venv-imitation/bin/python -m pytest -m peers tests/peers/test_imitation_reads.py
 	$(BIN)/python -m pytest -m peers tests/peers/test_sb3_trpo.py
 
 # The robot task on the platform that the paper names, with numpy 1.
 test-robosuite: .venv-robosuite/ready
-	.venv-robosuite/bin/python -m pytest -m peers tests/peers/test_robosuite_reach.py
+	.venv-robosuite/bin/python -m pytest -m peers tests/peers/test_robosuite_reach.py tests/peers/test_robosuite_plays.py
 
 bench-robosuite: .venv-robosuite/ready
 	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m benchmarks.sawyer
@@ -88,6 +89,8 @@ $(VENV)/docs: $(VENV)/core
 	$(PYTHON) -m venv .venv-imitation
 	.venv-imitation/bin/python -m pip install --quiet torch==2.13.0 "numpy<2" "pandas<3" "matplotlib<3.11" scikit-learn mujoco==2.3.7 imageio rich tqdm cloudpickle
 	.venv-imitation/bin/python -m pip install --quiet --no-deps imitation==1.0.1 stable-baselines3==2.2.1 sb3-contrib==2.2.1 gymnasium==0.29.1 farama-notifications seals==0.2.1
+	.venv-imitation/bin/python -m pip install --quiet "numpy<2" "pandas<3" "datasets<5" "pyarrow<22" jsonpickle h5py pydantic pytest hypothesis
+	.venv-imitation/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
 .venv-robosuite/ready: pyproject.toml constraints-robosuite.txt

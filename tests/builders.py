@@ -79,6 +79,18 @@ def place(folder: Path, name: str) -> Path:
     return folder / f"demos-v0{format_module(name).SUFFIXES[0]}"
 
 
+def main_file(path: Path) -> Path:
+    """The file that holds the arrays of a dataset."""
+    arrays = (p for p in sorted(path.rglob("*")) if p.suffix in (".hdf5", ".arrow"))
+    return next(arrays) if path.is_dir() else path
+
+
+def noted_json(path: Path) -> Path | None:
+    """The JSON file of a folder that elute leaves its note in."""
+    found = (p for p in path.rglob("*.json") if "elute" in json.loads(p.read_text()))
+    return next(found, None) if path.is_dir() else None
+
+
 def fingerprint(path: Path) -> dict[str, str]:
     """Name and hash of every file at or below a path."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -228,4 +240,82 @@ def robomimic_file(path: Path, lengths=(4, 3, 5), *, names=None, seed=0) -> Path
             group["dones"] = (np.arange(n) >= n - 2).astype("int64")  # success on earlier rows too
         file["mask/better"] = np.array([names[0].encode(), names[-1].encode()])
         file["mask/worse"] = np.array([names[1].encode()])
+    return path
+
+
+def robosuite_file(path: Path, lengths=(4, 3, 5), *, split=False, seed=0) -> Path:
+    """As robosuite's collecting script leaves it: states, actions, a model; counted from one."""
+    rng = np.random.default_rng(seed)
+    with h5py.File(path, "w", libver="v108") as file:
+        data = file.create_group("data")
+        data.attrs.update({"date": "8-11-2018", "time": "12:00:01", "env": "SawyerNutAssembly"})
+        data.attrs["repository_version"] = "0.3.0" if split else "1.5.2"
+        if not split:
+            data.attrs["env_info"] = json.dumps({"robots": "Sawyer"})
+        for i, n in zip((1, 2, 10), lengths, strict=True):
+            group = data.create_group(f"demo_{i}")
+            group.attrs["model_file"] = f'<mujoco model="{i}">zoë\r\n</mujoco>'
+            group.create_dataset("states", data=rng.normal(size=(n, 5)), compression="gzip")
+            arm, gripper = rng.uniform(-1, 1, (n, 7)), rng.choice([-1.0, 1.0], (n, 1))
+            if split:
+                group["joint_velocities"], group["gripper_actuations"] = arm, gripper
+                group["right_dpos"] = rng.normal(size=(n, 3))
+            else:
+                group["actions"] = np.concatenate([arm, gripper], axis=1)
+    return path
+
+
+def roboturk_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
+    """As the RoboTurk pilot was published: actions in two arrays, models in files."""
+    (path / "models").mkdir(parents=True)
+    with h5py.File(
+        robosuite_file(path / "demo.hdf5", lengths, split=True, seed=seed), "r+"
+    ) as file:
+        for name, group in file["data"].items():
+            model = f"model_{name.removeprefix('demo_')}.xml"
+            (path / "models" / model).write_bytes(group.attrs["model_file"].encode())
+            group.attrs["model_file"] = model
+    return path
+
+
+def imitation_folder(path: Path, lengths=(4, 3, 5), *, seed=0) -> Path:
+    """As imitation saves trajectories through `datasets`."""
+    import pyarrow as pa  # noqa: PLC0415 (not in every environment of a peer)
+
+    rng = np.random.default_rng(seed)
+    path.mkdir(parents=True)
+
+    def vectors(steps, width):
+        return rng.normal(size=(steps, width)).astype("float32").tolist()
+
+    vector = pa.list_(pa.list_(pa.float32()))
+    infos = [[json.dumps({"step": i, "zoë": {"py/object": "a.B"}}, ensure_ascii=bool(i % 2))
+              for i in range(n)] for n in lengths]  # fmt: skip
+    table = pa.table(
+        {
+            "obs": pa.array([vectors(n + 1, 3) for n in lengths], vector),
+            "acts": pa.array([vectors(n, 2) for n in lengths], vector),
+            "infos": pa.array(infos),
+            "terminal": pa.array([i % 2 == 0 for i in range(len(lengths))]),
+            "rews": pa.array([vectors(1, n)[0] for n in lengths], pa.list_(pa.float32())),
+        }
+    )
+    name = "data-00000-of-00001.arrow"
+    with pa.ipc.new_stream(str(path / name), table.schema) as stream:
+        stream.write_table(table)
+    number = {"dtype": "float32", "_type": "Value"}
+    several = {"feature": number, "_type": "List"}
+    features = {
+        "obs": {"feature": several, "_type": "List"},
+        "acts": {"feature": several, "_type": "List"},
+        "infos": {"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"},
+        "terminal": {"dtype": "bool", "_type": "Value"},
+        "rews": several,
+    }
+    info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
+    state = {"_data_files": [{"filename": name}], "_fingerprint": "0123456789abcdef",
+             "_format_columns": None, "_format_kwargs": {}, "_format_type": None,
+             "_output_all_columns": False, "_split": None}  # fmt: skip
+    (path / "dataset_info.json").write_text(json.dumps(info, indent=2))
+    (path / "state.json").write_text(json.dumps(state, indent=2))
     return path

@@ -114,6 +114,14 @@ class Episodes:
         given = [attributes.get("filters") for attributes in self.attributes]
         return [tuple(map(str, keys)) if isinstance(keys, list | tuple) else () for keys in given]
 
+    def with_filter(self, key: str, members: Sequence[int]) -> Self:
+        """The same with these episodes in one more filter key."""
+        added = [
+            {**about, "filters": [*keys, key]} if i in members and key not in keys else about
+            for i, (about, keys) in enumerate(zip(self.attributes, self.filters, strict=True))
+        ]
+        return replace(self, attributes=tuple(added))
+
     def of_row(self, row: int) -> int:
         """The episode that holds a row."""
         return int(np.searchsorted(self.stops, row, side="right"))

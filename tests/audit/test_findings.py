@@ -44,6 +44,15 @@ def test_non_finite_values_are_an_error_with_their_place():
     assert found.numbers == {"rows": 2, "first_row": 7, "columns": ["force[1]"]}
 
 
+def test_simulator_states_in_place_of_observations_are_a_warning():
+    demos = pointmass(5)
+    width = demos.observations.shape[1]
+    raw = replace(demos, observation_columns=columns("states", width))
+    assert finding(audit(raw), "raw-states").severity == "warning"
+    mixed = (*columns("states", width - 1), *columns("goal", 1))
+    assert "raw-states" not in codes(audit(replace(demos, observation_columns=mixed)))
+
+
 def test_broken_rewards_are_a_warning_only():
     demos = pointmass(5)
     rewards = demos.rewards.copy()

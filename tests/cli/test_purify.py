@@ -334,3 +334,18 @@ def test_a_large_file_is_only_glanced_at(monkeypatch):
     assert 50 <= glance.episodes.n_rows <= 100
     assert glance.provenance == driven.provenance
     assert purify._glance(driven.first(100)).episodes.n_rows == 100
+
+
+def test_filter_keys_say_what_was_purified_and_what_was_taken_as_optimal(files, run_here):
+    noisy, out = files / "keys.hdf5", files / "keys-out.hdf5"
+    save(load(files / "noisy.hdf5").select(range(5)), noisy, format="robomimic")
+    run_here(
+        "purify", noisy, "--optimal", f"{noisy}#episodes=1,3", "-o", out, "--method", "nearest"
+    )
+    with h5py.File(out) as file:
+        assert file["mask/purified"][:].tolist() == [f"demo_{i}".encode() for i in range(5)]
+        assert file["mask/optimal"][:].tolist() == [b"demo_1", b"demo_3"]
+    assert len(load(f"{out}#optimal").episodes) == 2
+    other = files / "keys-out.npz"
+    run_here("purify", noisy, "--optimal", files / "good.hdf5", "-o", other, "--method", "nearest")
+    assert load(other).episodes.filters == [("purified",)] * 5

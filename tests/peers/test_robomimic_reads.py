@@ -2,6 +2,7 @@
 
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,3 +75,13 @@ def test_a_selection(loader, tmp_path):
     save(some, tmp_path / "some.hdf5")
     _, actions = rows(loader(tmp_path / "some.hdf5"))
     np.testing.assert_array_equal(actions, some.actions)
+
+
+def test_filter_keys_of_a_copy(loader, tmp_path):
+    save(pointmass(12), tmp_path / "fresh.hdf5", format="robomimic")
+    demos = load(tmp_path / "fresh.hdf5")
+    labelled = demos.episodes.with_filter("purified", range(12)).with_filter("optimal", [2, 11])
+    save(replace(demos, episodes=labelled), tmp_path / "labelled.hdf5")
+    for key, chosen in (("purified", range(12)), ("optimal", [2, 11])):
+        _, actions = rows(loader(tmp_path / "labelled.hdf5", key))
+        np.testing.assert_array_equal(actions, demos.select(chosen).actions)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from builders import d4rl_file, place, plain, rich, robomimic_file, vild_file
+from builders import d4rl_file, main_file, noted_json, place, plain, rich, robomimic_file, vild_file
 from elute.demos.files import load, open_demos, save
 from elute.demos.formats import FORMATS
 from elute.errors import EluteError
@@ -26,10 +26,6 @@ def refused(path, *says):
     for part in (path.name, *says):
         assert part in text
     return caught.value
-
-
-def main_file(path):
-    return path / "data" / "main_data.hdf5" if path.is_dir() else path
 
 
 @pytest.fixture(params=FORMATS)
@@ -255,10 +251,11 @@ DAMAGED = [
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_note(path, text):
+    in_json = noted_json(path) is not None
     write_note(path, text)
-    if path.is_dir() and text in ("", "no json"):
+    if in_json and text in ("", "no json"):
         return  # as JSON inside JSON it cannot be written
-    if path.is_dir() and json.loads(text) in ([], {}):
+    if in_json and json.loads(text) in ([], {}):
         load(path)  # nothing is noted
         return
     error = refused(path, "note is damaged")
@@ -283,8 +280,7 @@ def test_a_note_that_does_not_fit_is_used_as_far_as_it_fits(path, text):
 
 
 def write_note(path, text):
-    if path.is_dir():
-        file = path / "data" / "metadata.json"
+    if file := noted_json(path):
         try:
             note = json.loads(text)
         except ValueError:
@@ -295,7 +291,7 @@ def write_note(path, text):
             changed = dict(arrays) | {"elute": np.array(text)}
         np.savez(path, **changed)
     else:
-        with h5py.File(path, "r+") as file:
+        with h5py.File(main_file(path), "r+") as file:
             del file["elute"]
             file["elute"] = text
 
@@ -356,6 +352,8 @@ except EluteError as error:
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_full_disk(tmp_path, name, size, copy):
     """A limit on the size of files fails as a full disk does."""
+    if (name, size) == ("imitation", "grown"):
+        pytest.skip("what is added stands in a file of its own")
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     path, out = place(tmp_path / "in", name), place(tmp_path / "out", name)

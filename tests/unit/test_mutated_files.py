@@ -14,11 +14,12 @@ from types import SimpleNamespace
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import d4rl_file, place, rich, robomimic_file, vild_file
+from builders import d4rl_file, main_file, noted_json, place, rich, robomimic_file, vild_file
 from elute.demos.files import open_demos, save
 from elute.demos.formats import FORMATS
 from elute.errors import EluteError
@@ -55,7 +56,7 @@ def copied(original):
         path.parent.mkdir()
         if original.is_dir():
             shutil.copytree(original, path)
-            yield path, path / "data" / "main_data.hdf5", folder
+            yield path, main_file(path), folder
         else:
             shutil.copyfile(original, path)
             yield path, path, folder
@@ -232,6 +233,8 @@ def test_damaged_arrays(original, data, target):
     with copied(original) as (path, part, folder):
         if part.suffix == ".npz":
             damage_npz(part, data)
+        elif part.suffix == ".arrow":
+            damage_arrow(part, data)
         else:
             damage_hdf5(part, data)
         survives(path, folder, target)
@@ -247,6 +250,26 @@ def damage_npz(path, data):
             values = np.zeros(3)
         arrays[name] = changed(values, data)
     np.savez(path, **arrays)
+
+
+def damage_arrow(path, data):
+    table = pa.ipc.open_stream(path.read_bytes()).read_all()
+    name = data.draw(st.sampled_from(table.schema.names))
+    at, column = table.schema.names.index(name), table[name].combine_chunks()
+    table = table.remove_column(at)
+    kind = data.draw(st.sampled_from(["nothing", "numbers", "text", "holes", "flat", "turned"]))
+    n = len(column)
+    others = {
+        "numbers": pa.array(np.arange(n)),
+        "text": pa.array(["py/object: os.system"] * n),
+        "holes": pa.array([None, *column.to_pylist()[1:]], column.type),
+        "flat": pa.array([[0.5]] * n),
+        "turned": column[::-1],
+    }
+    if kind != "nothing":
+        table = table.add_column(at, name, others[kind])
+    with pa.ipc.new_stream(str(path), table.schema) as stream:
+        stream.write_table(table)
 
 
 def damage_hdf5(path, data):
@@ -291,8 +314,7 @@ JSON = st.recursive(
 @given(st.data(), st.sampled_from(list(FORMATS)))
 def test_a_damaged_note(original, data, target):
     with copied(original) as (path, part, folder):
-        if path.is_dir():
-            metadata = path / "data" / "metadata.json"
+        if metadata := noted_json(path):
             metadata.write_text(json.dumps(damaged(json.loads(metadata.read_text()), data)))
         elif part.suffix == ".npz":
             with np.load(part) as file:

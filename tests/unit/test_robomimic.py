@@ -1,6 +1,7 @@
 """robomimic files as robomimic ships them."""
 
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -279,3 +280,29 @@ def test_what_else_stands_in_the_file_is_said_when_it_is_lost(tmp_path):
     with h5py.File(tmp_path / "copy.hdf5") as file:
         assert file["notes"][()] == b"mine"
         assert file.attrs["lab"] == "mine"
+
+
+def test_new_filter_keys_reach_the_copy(tmp_path):
+    path = robomimic_file(tmp_path / "a.hdf5", names=["demo_1", "demo_2", "demo_10"])
+    demos = load(path)
+    episodes = demos.episodes.with_filter("purified", range(3)).with_filter("better", [0, 1])
+    save(replace(demos, episodes=episodes), tmp_path / "b.hdf5")
+    with h5py.File(tmp_path / "b.hdf5") as file:
+        assert file["mask/purified"][:].tolist() == [b"demo_1", b"demo_2", b"demo_10"]
+        assert sorted(file["mask/better"][:].tolist()) == [b"demo_1", b"demo_10", b"demo_2"]
+        assert file["mask/worse"][:].tolist() == [b"demo_2"]
+    assert len(load(f"{tmp_path / 'b.hdf5'}#better").episodes) == 3
+
+
+def test_a_purified_file_says_so_to_other_readers(tmp_path):
+    path = robomimic_file(tmp_path / "a.hdf5")
+    save(
+        open_demos(path),
+        tmp_path / "b.hdf5",
+        transform=lambda _, r: r.with_pairs(r.pairs, "purify", target="inpaint", seed=3),
+    )
+    with h5py.File(tmp_path / "b.hdf5") as file:
+        said = json.loads(file["data"].attrs["purification"])
+    assert said == {
+        "operation": "purify", "target": "inpaint", "seed": 3, "states": "as recorded"
+    }  # fmt: skip

@@ -101,7 +101,8 @@ def convert(
         str,
         typer.Option(
             metavar="TASK",
-            help="Keep only the observation columns of today's task: 27 of Ant's 111 or 105.",
+            help="Have the observations of today's task: 27 of Ant's 111 or 105; those of "
+            "sawyer-reach from a RoboTurk recording's states.",
         ),
     ] = "",
     strict: Strict = False,
@@ -131,7 +132,7 @@ def _adapted(source: "DemoSource", task: str, strict: bool) -> "DemoSource":
     rows = source.rows(0, source.episodes.n_rows)
     adapted = adapt(rows, find_task(task))
     width, kept = rows.observations.shape[1], adapted.observations.shape[1]
-    if width > kept:
+    if width > kept and adapted.provenance.steps[-1]["operation"] == "adapt":
         lost = f"observation columns {kept} to {width - 1}"
         if strict:
             raise EluteError(f"{task} has no place for {lost}", hint="leave out --strict")

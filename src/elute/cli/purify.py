@@ -65,6 +65,7 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     seeds = Seeds(options.seed)
     source = open_first(noisy, options.rows)
     good = open_first(options.optimal, options.optimal_rows)
+    source = _labelled(source, good)
     optimal = good.rows(0, good.episodes.n_rows)
     sample = at_most(source, MOST_ROWS, seeds)
     demos = DemoSet(optimal=optimal, supplementary=sample)
@@ -170,6 +171,17 @@ def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
 def _checkpoint(output: Path) -> Path:
     """Where the training is put down until the output is written."""
     return output.with_name(f".{output.name}.training")
+
+
+def _labelled(source: DemoSource, good: DemoSource) -> DemoSource:
+    """The same with filter keys: all its episodes are purified, and some were taken as optimal."""
+    episodes = source.episodes.with_filter("purified", range(len(source.episodes)))
+    here, there = source.origin, good.origin
+    if here is not None and there is not None and here.path.samefile(there.path):
+        starts = {piece.start for piece in there.pieces}
+        chosen = [i for i, piece in enumerate(here.pieces) if piece.start in starts]
+        episodes = episodes.with_filter("optimal", chosen)
+    return replace(source, episodes=episodes)  # type: ignore[type-var] # both are dataclasses
 
 
 def _say_findings(

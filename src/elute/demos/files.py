@@ -228,7 +228,10 @@ def detect(path: Path) -> str:
 def _nature(path: Path) -> str:
     """What a path that fits no format is."""
     if path.is_dir():
-        return "a folder, but no Minari dataset (data/metadata.json is missing or unreadable)"
+        return (
+            "a folder, but no Minari dataset (data/metadata.json is missing or unreadable) "
+            "nor one of another format"
+        )
     if path.stat().st_size == 0:
         return "an empty file"
     with path.open("rb") as file:

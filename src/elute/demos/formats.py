@@ -13,7 +13,10 @@ FORMATS = {
     "vild": "VILD / DP-IL HDF5 (expert_states, expert_actions, expert_masks)",
     "d4rl": "D4RL HDF5 (observations, actions, rewards, terminals, timeouts)",
     "robomimic": "robomimic HDF5 (data/demo_N, filter keys in mask/)",
+    "robosuite": "robosuite demo.hdf5 (data/demo_N with states, actions, model_file)",
+    "roboturk": "RoboTurk pilot folder (demo.hdf5, models/)",
     "minari": "Minari dataset folder, HDF5 storage",
+    "imitation": "imitation trajectories, a Hugging Face folder (state.json, data-*.arrow)",
 }
 """Name of the module here -> one line about the format. Tried in this order."""
 

@@ -92,15 +92,8 @@ class Hdf5Demos:
 
     def rows(self, start: int, stop: int) -> Demonstrations:
         """Rows `start..stop`, read from the file."""
-        pieces = self.episodes.pieces(start, stop)
-        episodes = self.episodes.cut(pieces)
-        first = self.episodes.of_row(start)
-        starts = self.episodes.starts
-        file_pieces = tuple(
-            Piece(self.origin.pieces[first + i].start + piece.start - int(starts[first + i]),
-                  piece.length)
-            for i, piece in enumerate(pieces)
-        )  # fmt: skip
+        episodes = self.episodes.cut(self.episodes.pieces(start, stop))
+        file_pieces = pieces_in_file(self.episodes, self.origin, start, stop)
         with uninterrupted(), arrays.reading(self.path, self.format) as file:
             # Where every final observation is a copy of the one before, none was measured.
             measured = not self.episodes.final_repeated.all()
@@ -150,6 +143,15 @@ def opened(
         origin=Origin(
             path, format_name, stamp(path), tuple(map(Piece, starts, lengths)), tuple(carried)
         ),
+    )
+
+
+def pieces_in_file(episodes: Episodes, origin: Origin, start: int, stop: int) -> tuple[Piece, ...]:
+    """Rows `start..stop` of a selection as pieces of the file it is from."""
+    first, starts = episodes.of_row(start), episodes.starts.tolist()
+    return tuple(
+        Piece(origin.pieces[first + i].start + piece.start - starts[first + i], piece.length)
+        for i, piece in enumerate(episodes.pieces(start, stop))
     )
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from elute.errors import EluteError
 
+_DATASETS = (("data/metadata.json",), ("demo.hdf5", "models"), ("state.json", "dataset_info.json"))
+"""What stands in the folder of a dataset, for each format that writes one."""
+
 
 @contextmanager
 def output(path: Path, *, inputs: Sequence[Path] = ()) -> Iterator[Path]:
@@ -45,8 +48,13 @@ def check_output(path: Path, inputs: Sequence[Path] = ()) -> None:
         raise EluteError(f"{path}: {path.parent} is a file, not a folder")
     if not path.parent.is_dir():
         raise EluteError(f"{path}: the folder {path.parent} does not exist", hint="create it first")
-    if path.is_dir() and any(path.iterdir()) and not (path / "data" / "metadata.json").is_file():
+    if path.is_dir() and any(path.iterdir()) and not _is_dataset(path):
         raise EluteError(f"{path}: a folder that is not a dataset stands here; it is left alone")
+
+
+def _is_dataset(path: Path) -> bool:
+    """Whether a folder is one that a format of folders writes."""
+    return any(all((path / name).exists() for name in names) for names in _DATASETS)
 
 
 def _replace(temporary: Path, path: Path) -> None:

@@ -7,9 +7,7 @@ row, so it is no boundary. Filter keys (better, okay, worse, ...) become `#bette
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import h5py
 import numpy as np
 
 from elute.columns import Column, blocks
-from elute.demos import arrays, hdf5, hdf5_write, note
+from elute.demos import arrays, demo_groups, hdf5, hdf5_write, note
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5_output import OutputFile
 from elute.episodes import Episodes, Origin, Provenance
@@ -33,14 +31,14 @@ _GYM = 2  # robomimic's code for an environment of Gym
 
 
 def detect(path: Path) -> bool:
-    """Whether there is a `/data` group."""
-    return "data" in arrays.root_names(path)
+    """Whether there is a `/data` group, and not that of a raw recording."""
+    return demo_groups.kind(path) == NAME
 
 
 def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
     """Open a robomimic file."""
     with arrays.reading(path, NAME) as file:
-        names = _demo_names(file, path)
+        names = demo_groups.demo_names(file, path)
         groups = [file[f"data/{name}"] for name in names]
         lengths = [arrays.Rows(group, "actions", path).shape[0] for group in groups]
         noted = hdf5.read_note(file, path)
@@ -61,17 +59,6 @@ def read(path: Path, options: ReadOptions) -> hdf5.Hdf5Demos:
             ),
         )
         return hdf5.opened(path, NAME, layout, header, note=noted, carried=carried)
-
-
-def _demo_names(file: h5py.File, path: Path) -> list[str]:
-    data = file["data"]
-    if not isinstance(data, h5py.Group):
-        raise EluteError(f"{path}: /data is no group; expected /data/demo_0, /data/demo_1, ...")
-    named = {name: re.fullmatch(r"\D*(\d+)", name) for name in data}
-    found = [name for name, match in named.items() if match and isinstance(data[name], h5py.Group)]
-    if not found:
-        raise EluteError(f"{path}: /data holds no demonstrations; expected demo_0, demo_1, ...")
-    return sorted(found, key=lambda name: int(re.sub(r"\D", "", name)))  # HDF5 sorts 10 before 2
 
 
 def _noted_keys(group: h5py.Group, noted: note.Note | None) -> list[str]:
@@ -176,9 +163,8 @@ def _last_done(group: h5py.Group, path: Path) -> bool:
 
 
 def _attributes(item: h5py.Group) -> dict[str, Any]:
-    counts = ("num_samples", "total")
-    return {k: note.jsonable(v) if not isinstance(v, str) else v
-            for k, v in item.attrs.items() if k not in counts}  # fmt: skip
+    found = demo_groups.attributes(item)
+    return {name: found[name] for name in found if name not in ("num_samples", "total")}
 
 
 def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.Hdf5Writer:
@@ -190,7 +176,7 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
         keys = [block.key for block in blocks(source.observation_columns)]
     else:
         losses += hdf5_write.filler_losses(sample)
-        names = _new_names(source.episodes)
+        names = demo_groups.new_names(source.episodes, first=0)
         keys = _observation_names(source.observation_columns)
         file = _fresh(path, names, keys, source, sample)
     layout = hdf5.Layout(
@@ -207,10 +193,13 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
     absent = [] if sample.rewards is not None else ["rewards"]
     if "dones" not in sample.extras:
         absent.append("dones")
-    skip = ("filters", "name") if origin or names == _given_names(source.episodes) else ("filters",)
+    named = origin is not None or names == demo_groups.given_names(source.episodes)
+    skip = ("filters", "name") if named else ("filters",)
     attributes = hdf5_write.unheld(
         [file[group] for group in layout.groups], source.episodes, skip=skip
     )
+    _add_filters(file, names, source.episodes)
+    demo_groups.mark_purified(file, source.provenance, states="states" in sample.extras)
     hdf5_write.write_note(file, note.encode(source, attributes=attributes, absent=absent))
     return hdf5_write.Hdf5Writer(file, layout, source.episodes, losses, copied=origin is not None)
 
@@ -224,45 +213,32 @@ def _stale(sample: Demonstrations) -> list[str]:
 
 
 def _copy(path: Path, origin: Origin) -> tuple[OutputFile, list[str]]:
-    with h5py.File(origin.path, "r") as source:
-        old = _demo_names(source, origin.path)
-        rows = [source[f"data/{name}/actions"].shape[0] for name in old]
-        if not hdf5_write.is_every_group(origin, rows):
-            return _copy_pieces(path, origin, source, list(zip(old, rows, strict=True)))
-    shutil.copyfile(origin.path, path)
-    return OutputFile(path, "r+"), old
+    copy = demo_groups.copy(path, origin, "actions", first=0, skip=("mask",))
+    file = copy.file
+    if not copy.whole:
+        file["data"].attrs["total"] = sum(piece.length for piece in origin.pieces)
+        for name, piece in zip(copy.names, origin.pieces, strict=True):
+            file[f"data/{name}"].attrs["num_samples"] = piece.length
+        with h5py.File(origin.path, "r") as source:
+            for key, kept in _filters(source).items():
+                pairs = zip(copy.names, copy.owners, strict=True)
+                new = [name for name, owner in pairs if owner in kept]
+                _put_filter(file, key, new, source[f"mask/{key}"].dtype)
+    return file, copy.names
 
 
-def _copy_pieces(
-    path: Path, origin: Origin, source: h5py.File, demos: list[tuple[str, int]]
-) -> tuple[OutputFile, list[str]]:
-    stops = np.cumsum([rows for _, rows in demos])
-    owners = [int(np.searchsorted(stops, p.start, side="right")) for p in origin.pieces]
-    names = [demos[owner][0] for owner in owners]
-    if not _in_order(names):
-        names = [f"demo_{i}" for i in range(len(names))]
-    target = OutputFile(path, "w", track_order=True, libver="v108")
-    target.attrs.update(source.attrs)
-    for name in source:
-        if name not in ("data", "mask", note.NAME):
-            source.copy(name, target)
-    data = target.create_group("data", track_order=True)
-    data.attrs.update(source["data"].attrs)
-    data.attrs["total"] = sum(piece.length for piece in origin.pieces)
-    groups = [(f"data/{name}", rows) for name, rows in demos]
-    hdf5_write.group_copies(source, data, groups, list(zip(names, origin.pieces, strict=True)))
-    for name, piece in zip(names, origin.pieces, strict=True):
-        data[name].attrs["num_samples"] = piece.length
-    for key, kept in _filters(source).items():
-        new = [name for name, owner in zip(names, owners, strict=True) if demos[owner][0] in kept]
-        _put_filter(target, key, new, source[f"mask/{key}"].dtype)
-    return target, names
-
-
-def _in_order(names: Sequence[str]) -> bool:
-    """Whether they can stay: a reader sorts by number, and parts of one episode share a name."""
-    numbers = [int(re.sub(r"\D", "", name)) for name in names]
-    return all(one < other for one, other in pairwise(numbers))
+def _add_filters(file: h5py.File, names: Sequence[str], episodes: Episodes) -> None:
+    """Write what the filter keys of the episodes say beyond those in the file."""
+    stored, wanted = _filters(file), dict[str, list[str]]()
+    for name, keys in zip(names, episodes.filters, strict=True):
+        for key in keys:
+            wanted.setdefault(key, []).append(name)
+    for key, members in wanted.items():
+        if not set(members) <= set(stored.get(key, ())):
+            others = [name for name in stored.get(key, ()) if name not in members]
+            like = file[f"mask/{key}"].dtype if key in stored else np.dtype("S1")
+            file.pop(f"mask/{key}", None)
+            _put_filter(file, key, [*others, *members], like)
 
 
 def _put_filter(file: h5py.File, key: str, names: list[str], like: np.dtype[Any]) -> None:
@@ -272,18 +248,8 @@ def _put_filter(file: h5py.File, key: str, names: list[str], like: np.dtype[Any]
     array[:] = np.array(names, dtype="S" if names else "S1")
 
 
-def _new_names(episodes: Episodes) -> list[str]:
-    given = _given_names(episodes)
-    usable = all(re.fullmatch(r"demo_\d+", name) for name in given)
-    return given if usable and _in_order(given) else [f"demo_{i}" for i in range(len(episodes))]
-
-
 def _stored_key(key: str) -> str:
     return key.replace("/", "_")  # robomimic looks for arrays, not for deeper groups
-
-
-def _given_names(episodes: Episodes) -> list[str]:
-    return [str(attributes.get("name", "")) for attributes in episodes.attributes]
 
 
 def _observation_names(columns: Sequence[Column]) -> list[str]:
@@ -307,12 +273,6 @@ def _fresh(
         kept = {k: v for k, v in given.items() if k not in ("name", "filters")}
         hdf5_write.put_attributes(group, kept)
         _create_arrays(group, int(source.episodes.lengths[i]), keys, source, sample)
-    filters: dict[str, list[str]] = {}
-    for name, keys_of in zip(names, source.episodes.filters, strict=True):
-        for key in keys_of:
-            filters.setdefault(key, []).append(name)
-    for key, members in filters.items():
-        _put_filter(file, key, members, np.dtype("S1"))
     return file
 
 

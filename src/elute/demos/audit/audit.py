@@ -102,6 +102,7 @@ def _one_file(
     rows = source.episodes.n_rows
     findings = [
         *alignment_findings(sample, replay),
+        *checks.state_findings(source.observation_columns),
         *checks.value_findings(summary, columns, rows),
         *checks.duplicate_findings(summary, source.episodes),
         *checks.column_findings(summary, columns, sample),

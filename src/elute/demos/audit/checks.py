@@ -40,6 +40,22 @@ def value_findings(summary: Summary, columns: tuple[Column, ...], rows: int) -> 
     ]
 
 
+def state_findings(columns: tuple[Column, ...]) -> list[Finding]:
+    """Simulator states in place of observations, as in raw recordings."""
+    if {column.key for column in columns} != {"states"}:
+        return []
+    return [
+        Finding(
+            "raw-states",
+            "warning",
+            "observations are raw simulator states (time, positions, velocities), since the file "
+            "holds none",
+            "elute demos convert FILE OUT --adapt sawyer-reach computes RoboTurk's of the Sawyer; "
+            "for robosuite use robomimic's dataset_states_to_obs.py",
+        )
+    ]
+
+
 def _bad_rewards(rows: Array) -> Finding:
     return Finding(
         "non-finite-rewards",
