@@ -1,4 +1,4 @@
-"""Settings of behaviour cloning, one changed at a time, on all four tasks.
+"""Settings of behaviour cloning, one changed at a time from `rate 1e-3`, on all four tasks.
 
     OMP_NUM_THREADS=1 python -m benchmarks.bc_settings [--seeds 3] [--part 0/2]
 
@@ -34,10 +34,11 @@ from elute.types import Demonstrations
 
 RESULTS = Path(__file__).parent / "results" / "bc_settings.jsonl"
 PLAIN = Design(bounds=(-1.0, 1.0))
-BASE = BC(actor=PLAIN)
+BASE = BC(actor=PLAIN, learning_rate=1e-3)
 FIXED = replace(BASE, hold_out=0.0)
 SETTINGS = {
-    "default": BASE,
+    "default": BC(actor=PLAIN),
+    "rate 1e-3": BASE,
     "300 updates": replace(FIXED, updates=300),
     "3000 updates": replace(FIXED, updates=3000),
     "raw observations": replace(BASE, actor=replace(PLAIN, standardise=False)),
@@ -45,7 +46,6 @@ SETTINGS = {
     "squashed": replace(BASE, actor=replace(PLAIN, squashed=True)),
     "256x256 relu": replace(BASE, actor=replace(PLAIN, hidden=(256, 256), activation="relu")),
     "rate 3e-4": replace(BASE, learning_rate=3e-4),
-    "rate 3e-3": replace(BASE, learning_rate=3e-3),
     "batch 64": replace(BASE, batch_size=64),
     "decay 1": replace(BASE, weight_decay=1.0),
     "noise .03": replace(BASE, observation_noise=0.03),

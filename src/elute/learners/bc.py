@@ -48,7 +48,7 @@ class BC:
     """Share of the rows that says when to stop; 0 to do all updates."""
     batch_size: int = 256
     """Pairs are drawn with replacement."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     weight_decay: float = 0.0
     observation_noise: float = 0.0
     actor: Design = field(default_factory=Design)
