@@ -10,7 +10,7 @@
     TASK/action-noise/mixed                            rows of the three action-noise sets, shuffled
     sawyer-reach/operator                              ten of the scripted operator, synthetic
     sawyer-reach/roboturk                              the ten human ones, where their files are
-    .../optimal, supplementary, l1, l2                 the best two of them, the others, their halves
+    .../optimal, supplementary, l1, l2                 the best two, the others, halves of those
 
 A file's name is a digest of all that made it (policy, settings, versions of the simulator); the
 digest of its content lies beside it and is checked each time.

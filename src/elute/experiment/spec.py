@@ -205,15 +205,7 @@ def _check(experiment: Experiment) -> None:
     for task in experiment.tasks:
         find_task(task)
         for demos in experiment.demos if experiment.data is None else ():
-            name = f"{task}/{demos}"
-            if name not in NAMES:
-                near = get_close_matches(name, NAMES, n=1)
-                raise EluteError(
-                    f"{name!r} is not in the catalogue",
-                    hint=f"did you mean {near[0]}?" if near else "",
-                )
-            if experiment.starts == "demonstrations" and name not in TENS:
-                raise EluteError(f"{name}: starts = 'demonstrations' is for sawyer-reach alone")
+            _check_named(f"{task}/{demos}", experiment.starts)
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
@@ -228,6 +220,16 @@ def _check(experiment: Experiment) -> None:
         if run.purifier is not None:
             check_purifier(run.purifier)
             make_purifier(run.purifier)
+
+
+def _check_named(name: str, starts: Starts) -> None:
+    if name not in NAMES:
+        near = get_close_matches(name, NAMES, n=1)
+        raise EluteError(
+            f"{name!r} is not in the catalogue", hint=f"did you mean {near[0]}?" if near else ""
+        )
+    if starts == "demonstrations" and name not in TENS:
+        raise EluteError(f"{name}: starts = 'demonstrations' is for sawyer-reach alone")
 
 
 def split_method(name: str) -> tuple[str | None, str]:

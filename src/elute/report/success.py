@@ -5,8 +5,8 @@
 
 A share of successes has two intervals, and they answer two questions:
 
-    seeds       shares of the training seeds, drawn anew (bootstrap): would training again give this?
-    episodes    all episodes of all seeds as if they were one sample (Wilson): were they enough?
+    seeds       shares of training seeds, drawn anew (bootstrap): would others give the same?
+    episodes    all episodes of all seeds as one sample (Wilson): were they enough?
 
 The first is the one to compare methods by. Policies of two seeds differ by far more than chance
 among episodes, and episodes that begin in the same recorded state are the same episode twice.
@@ -162,9 +162,7 @@ COLUMNS = (
 )
 
 
-def _row(
-    group: Group, made: Sequence[Group], table: str, notes: dict[str, str]
-) -> tuple[str, ...]:
+def _row(group: Group, made: Sequence[Group], table: str, notes: dict[str, str]) -> tuple[str, ...]:
     ours, other, paper = share(group), _baseline(group, made), in_paper(group, table)
     told = "-" if other is None else _beaten(*beats(group, other))
     readings = (group.readings.get(name) for name in READINGS)
