@@ -120,6 +120,8 @@ def test_only_the_robot_begins_where_demonstrations_did(file):
     given = {"tasks": ["hopper"], "data": None, "starts": "demonstrations"}
     with pytest.raises(EluteError, match="for sawyer-reach alone"):
         load_experiment(file, given)
+    with pytest.raises(EluteError, match="not for files"):
+        load_experiment(file, {"starts": "demonstrations"})
 
 
 def test_a_run_survives_a_line_of_results(file):

@@ -209,6 +209,8 @@ def _check(experiment: Experiment) -> None:
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
+    if experiment.data is not None and experiment.starts != "stock":
+        raise EluteError("starts = 'demonstrations' is for the catalogue's, not for files")
     for method in experiment.methods:
         find_method(split_method(method)[1], experiment.preset)
     for name in set(experiment.settings) - set(experiment.methods):
