@@ -1,36 +1,29 @@
-"""The figure of the robot guide: the scene and ten demonstrations.
+"""The picture of the robot's scene that comes with elute, as the sixth demonstration begins.
 
-    MUJOCO_GL=osmesa python -m benchmarks.robot_figure [NAME] [OUT]
-
-NAME is `sawyer-reach/operator` (synthetic, the default) or `sawyer-reach/roboturk`; the scene is
-drawn as the sixth demonstration begins.
+MUJOCO_GL=osmesa python -m benchmarks.robot_figure
+elute report --figure robosuite -o docs/guides/robot.png      puts it into the figure
 """
 
-import sys
 from pathlib import Path
 
-from elute.collect.catalogue import fetch
+from matplotlib.image import imsave
+
+from elute.collect.operator import SHIPPED
 from elute.demos.files import load
 from elute.envs.make import make
 from elute.envs.task import find_task
-from elute.report.robot import draw_robot
 
-FIGURE = Path(__file__).parent.parent / "docs" / "guides" / "robot.png"
-TITLES = {
-    "sawyer-reach/operator": "Ten demonstrations of the scripted operator (synthetic)",
-    "sawyer-reach/roboturk": "Ten human demonstrations (RoboTurk)",
-}
+SCENE = Path(__file__).parent.parent / "src" / "elute" / "report" / "sawyer.png"
 
 
-def main(name: str = "sawyer-reach/operator", out: str = str(FIGURE)) -> None:
+def main() -> None:
     """Draw it."""
-    demos = load(fetch(name, say=print))
+    demos = load(SHIPPED)
     environment = make(find_task("sawyer-reach"), render=True)
     environment.reset(options={"observation": demos.observations[demos.episodes.starts[5]]})
-    scene = environment.render()
+    imsave(SCENE, environment.render())
     environment.close()
-    draw_robot(scene, demos, Path(out), title=TITLES[name])  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -82,6 +82,48 @@ def test_steps_of_a_sweep_share_a_model(file):
     assert [run.auto for run in made] == [True, False, False]
 
 
+def test_more_is_added_by_the_keys_in_which_it_differs(file):
+    added = """
+[[also]]
+methods = ["dp-bc", "bc-all"]
+target = "joint"
+reverse_steps = [3]
+"""
+    file.write_text(file.read_text() + added)
+    experiment = load_experiment(file, {})
+    made = runs(experiment)
+    assert len(made) == N_RUNS + 4  # two sets, two seeds; bc-all is there already
+    assert [run.seed for run in made] == [0] * 8 + [1] * 8
+    purified = [run for run in made if run.method == "dp-bc"]
+    assert {run.purifier for run in purified} == {PurifierOptions(target="joint", reverse_step="3")}
+    assert purified[0].name == "hopper action-noise/heavy paper dp-bc@3 joint seed 0"
+    assert len(runs(load_experiment(file, {"also": []}))) == N_RUNS
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        ("[[also]]\nmethod = ['dp-bc']", "also: unknown key 'method'"),
+        ("[[also]]\nmethods = ['db-bc']", "is no method"),
+        ("[[also]]\nname = 'other'", "one for the whole experiment"),
+        ("[[also]]\n[[also.also]]", "one for the whole experiment"),
+        ("[also]\nseeds = 1", "expected tables"),
+    ],
+)
+def test_what_is_added_is_checked_too(file, added, says):
+    file.write_text(f"{file.read_text()}\n{added}\n")
+    with pytest.raises(EluteError, match=says):
+        load_experiment(file, {})
+
+
+def test_only_the_robot_begins_where_demonstrations_did(file):
+    given = {"tasks": ["hopper"], "data": None, "starts": "demonstrations"}
+    with pytest.raises(EluteError, match="for sawyer-reach alone"):
+        load_experiment(file, given)
+    with pytest.raises(EluteError, match="not for files"):
+        load_experiment(file, {"starts": "demonstrations"})
+
+
 def test_a_run_survives_a_line_of_results(file):
     for run in runs(load_experiment(file, {})):
         assert Run.from_json(run.to_json()) == run

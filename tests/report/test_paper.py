@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from elute.collect.catalogue import RECIPES
+from elute.collect.catalogue import RECIPES, TENS
 from elute.envs.task import TASKS
 from elute.errors import EluteError
 from elute.report.paper import DEMONSTRATIONS, LABELS, NOTES, REMARKS, TABLES, find, published
@@ -50,7 +50,8 @@ class TestNames:
     def test_demonstrations_are_in_the_catalogue(self):
         for cell in (cell for table in TABLES.values() for cell in table):
             if cell.task == ROBOT:
-                assert cell.demos.startswith("human/")
+                group = cell.demos.removeprefix("roboturk/")
+                assert f"{cell.task}/{cell.demos}" in TENS or int(group) in range(1, 11)
             else:
                 assert f"{cell.task}/{cell.demos}" in RECIPES
 
@@ -97,8 +98,8 @@ class TestFind:
         assert find(*cell, 31) is None
 
     def test_headline_beside_a_sweep(self):
-        assert find("robosuite", ROBOT, "human/all", "dp-bc").reverse_step is None
-        assert find("robosuite", ROBOT, "human/all", "dp-bc", 10).mean == 0.60
+        assert find("robosuite", ROBOT, "roboturk/supplementary", "dp-bc").reverse_step is None
+        assert find("robosuite", ROBOT, "roboturk/supplementary", "dp-bc", 10).mean == 0.60
 
     def test_what_is_not_there(self):
         assert find("1", "ant", "checkpoint/late", "smodice") is None
@@ -307,7 +308,7 @@ class TestSource:
         header, lengths, rewards = printed_rows(source, "apptab:trajid")
         for metric, row in (("length", lengths), ("return", rewards)):
             found = cells("robosuite-quality", metric=metric)
-            assert [cell.demos for cell in found] == [f"human/{name}" for name in header[1:]]
+            assert [cell.demos for cell in found] == [f"roboturk/{name}" for name in header[1:]]
             assert [as_printed(cell) for cell in found] == row[1:]
 
     def by_method(self, table, rows, names, *, steps=False):

@@ -238,9 +238,15 @@ def run(
 def report(
     table: Annotated[
         str,
-        typer.Option(metavar="1|noise|filters|mixed|quality|reverse-step", help="Print a table."),
+        typer.Option(
+            metavar="1|noise|filters|mixed|quality|reverse-step|robosuite|robosuite-steps|robosuite-quality",
+            help="Print a table.",
+        ),
     ] = "",
-    figure: Annotated[str, typer.Option(metavar="reverse-step", help="Draw a figure.")] = "",
+    figure: Annotated[
+        str,
+        typer.Option(metavar="reverse-step|robosuite|robosuite-real", help="Draw a figure."),
+    ] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,
     results: Annotated[
         list[Path] | None,

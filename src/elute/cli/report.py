@@ -1,5 +1,6 @@
 """`elute report`: tables, figures and the page, rebuilt from lines of results."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,21 @@ from elute.cli.show import out, print_json, say
 from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.report import curves as curves_module
-from elute.report import tables
+from elute.report import success, tables
 from elute.report.before_after import check_figure
 from elute.report.html import Report, write_html
 from elute.report.paper import REMARKS
+from elute.report.robot import draw_robot, quality_grid, shipped_scene
+from elute.types import Demonstrations
 
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
+QUALITY = "robosuite-quality"
+ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
+"""Figures of the ten demonstrations, and whose they are."""
+TITLES = {
+    "operator": "Ten demonstrations of the scripted operator (synthetic)",
+    "roboturk": "Ten human demonstrations (RoboTurk)",
+}
 
 
 def run(
@@ -31,6 +41,12 @@ def run(
     """Print a table, draw a figure, or write the page."""
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
+    if table == QUALITY:
+        _quality(format, as_json)
+        return
+    if figure in ROBOTS:
+        _robot(figure, output)
+        return
     rows = read_rows(places)
     if table:
         _table(rows, table, format, as_json)
@@ -72,22 +88,59 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, list(tables.DEMOS), "table")
+    _known(name, [*tables.DEMOS, *success.SETS, QUALITY], "table")
     _known(format, ["text", *FORMATS], "format")
-    made = tables.cells(rows, name)
+    rates = name in success.SETS
+    made = success.success_cells(rows, name) if rates else tables.cells(rows, name)
     if as_json:
-        print_json(tables.as_json(made))
+        print_json(success.success_json(made, name) if rates else tables.as_json(made))
         return
     if not made:
         raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
-    for grid in tables.grids(made, name):
+    _print(success.success_grids(made, name) if rates else tables.grids(made, name), format)
+    remark = REMARKS.get(name)
+    if remark and format == "text":
+        out.print(f"The paper: {remark}", markup=False)
+
+
+def _quality(format: str, as_json: bool) -> None:
+    """The ten demonstrations themselves, human where their files are."""
+    _known(format, ["text", *FORMATS], "format")
+    grid = quality_grid({name: _ten(name) for name in ("operator", *_human())})
+    if as_json:
+        print_json({"rows": [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]})
+    else:
+        _print([grid], format)
+
+
+def _human() -> list[str]:
+    from elute.collect.roboturk import FOLDER
+
+    return ["roboturk"] if os.environ.get(FOLDER) else []
+
+
+def _ten(name: str) -> Demonstrations:
+    from elute.collect.catalogue import fetch
+    from elute.demos.files import load
+
+    return load(fetch(f"sawyer-reach/{name}"))
+
+
+def _robot(figure: str, path: Path | None) -> None:
+    """The scene and the ten demonstrations; no lines are needed."""
+    name = ROBOTS[figure]
+    path = path or Path(f"{figure}.png")
+    check_figure(path, [])
+    draw_robot(shipped_scene(), _ten(name), path, title=TITLES[name])
+    say(f"wrote {path}")
+
+
+def _print(grids: list[tables.Grid], format: str) -> None:
+    for grid in grids:
         if format == "text":
             _show(grid)
         else:
             out.print(FORMATS[format](grid), markup=False, soft_wrap=True)
-    remark = REMARKS.get(name)
-    if remark and format == "text":
-        out.print(f"The paper: {remark}", markup=False)
 
 
 def _show(grid: tables.Grid) -> None:
@@ -111,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
-    _known(name, ["reverse-step"], "figure")
+    _known(name, ["reverse-step", *ROBOTS], "figure")
     found = curves_module.reverse_step_curves(rows)
     if as_json:
         print_json(curves_module.as_json(found))

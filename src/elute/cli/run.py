@@ -32,6 +32,11 @@ def run(
 ) -> int:
     """Run what is missing; 1 if a run failed."""
     experiment = load_experiment(file, parse(overrides))
+    if data is not None and experiment.data is None:
+        raise EluteError(
+            f"--data {data}: {file} names no files",
+            hint="[data] does; see docs/guides/experiments.md",
+        )
     path = output or Path("results") / f"{experiment.name}.jsonl"
     place = Place(cache=catalogue.cache() / "stages", data=experiment.data, folder=data)
     known = results.read(path)

@@ -8,8 +8,9 @@
     TASK/salt-pepper/{light,medium,heavy}              grains with probability .25, .4, .6
     TASK/checkpoint/{early,middle,late}                policy after 1, 1.5, 3 M steps, sampled
     TASK/action-noise/mixed                            rows of the three action-noise sets, shuffled
-    sawyer-reach/operator[/optimal|l1|l2]              ten of the scripted operator, synthetic
-    sawyer-reach/roboturk[/optimal|l1|l2]              the ten human ones, where their files are
+    sawyer-reach/operator                              ten of the scripted operator, synthetic
+    sawyer-reach/roboturk                              the ten human ones, where their files are
+    .../optimal, supplementary, l1, l2                 the best two, the others, halves of those
 
 A file's name is a digest of all that made it (policy, settings, versions of the simulator); the
 digest of its content lies beside it and is checked each time.
@@ -80,10 +81,10 @@ def _recipes() -> dict[str, Recipe]:
 
 @dataclass(frozen=True)
 class Ten:
-    """Robot demonstrations: the paper's ten, human or synthetic, or a group of them."""
+    """Robot demonstrations: the paper's ten, human or synthetic, or a set of them."""
 
     human: bool
-    group: str = ""
+    part: str = ""
 
     @property
     def sources(self) -> list[Path]:
@@ -93,25 +94,37 @@ class Ten:
         return [operator.SHIPPED]
 
     def load(self) -> Demonstrations:
-        """Those of the group, in the paper's order."""
+        """Those of the set, in the paper's order."""
         if self.human:
             demos = roboturk.read_roboturk(roboturk.roboturk_folder())
         else:
             demos = load(operator.SHIPPED)
-        return demos.select(roboturk.group(demos, self.group)) if self.group else demos
+        return demos.select(roboturk.members(self.part)) if self.part else demos
 
 
 def _tens() -> dict[str, Ten]:
     made = {}
     for name, human in (("operator", False), ("roboturk", True)):
         made[f"{roboturk.TASK}/{name}"] = Ten(human)
-        for group in roboturk.GROUPS:
-            made[f"{roboturk.TASK}/{name}/{group}"] = Ten(human, group)
+        for part in roboturk.SETS:
+            made[f"{roboturk.TASK}/{name}/{part}"] = Ten(human, part)
     return made
 
 
 RECIPES = _recipes()
 TENS = _tens()
+NAMES = (*RECIPES, *TENS)
+
+
+def optimal_beside(name: str) -> str:
+    """The entry that is D_o where this one is D_s."""
+    task, source, *_ = name.split("/")
+    return f"{task}/{source}/optimal" if name in TENS else f"{task}/expert"
+
+
+def ten_of(name: str) -> str:
+    """All ten robot demonstrations that a set of them is of."""
+    return "/".join(name.split("/")[:2])
 
 
 def is_named(text: str) -> bool:
@@ -125,10 +138,9 @@ def fetch(name: str, *, say: Say = lambda text: None) -> Path:
     Raises:
         EluteError: no such entry, or a cache that cannot be written.
     """
-    known = (*RECIPES, *TENS)
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    if name not in NAMES:
+        near = get_close_matches(name, NAMES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
         raise EluteError(f"{name!r} is not in the catalogue", hint=hint)
     path = cache() / f"{name.replace('/', '-')}-{digest(name)[:16]}.npz"
     if path.exists() and _intact(path):

@@ -38,6 +38,8 @@ GROUPS = {
     "l2": (12, 904, 397, 291),
 }
 """The paper's D_o, Robo-L1 (returns below 150) and Robo-L2."""
+SETS = {**GROUPS, "supplementary": GROUPS["l1"] + GROUPS["l2"]}
+"""What can be had of the ten."""
 JOINTS = "joints"
 TASK = "sawyer-reach"
 
@@ -104,6 +106,11 @@ def read_roboturk(folder: Path) -> Demonstrations:
 def group(demos: Demonstrations, name: str) -> list[int]:
     """Episodes of a group, as `FILE#optimal` selects them."""
     return [i for i, keys in enumerate(demos.episodes.filters) if name in keys]
+
+
+def members(name: str) -> list[int]:
+    """Places of a set in the paper's order, 0..9."""
+    return [place for place, number in enumerate(ORDER) if number in SETS[name]]
 
 
 def group_of(place: int) -> str:

@@ -17,12 +17,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from elute.collect import catalogue
 from elute.demos.files import load, save
 from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate, recorded
-from elute.experiment.data import run_demos
+from elute.experiment.data import run_demos, run_task
 from elute.experiment.methods import with_bounds
 from elute.experiment.parallel import Report
 from elute.experiment.purifiers import make_purifier
@@ -56,7 +58,8 @@ class Place:
 def source(run: Run, place: Place) -> dict[str, str]:
     """Digests of the files a run reads, without making them."""
     if place.data is None:
-        names = f"{run.task}/expert", f"{run.task}/{run.demos}"
+        name = f"{run.task}/{run.demos}"
+        names = catalogue.optimal_beside(name), name
         return {name: catalogue.digest(name) for name in names}
     if place.folder is None:
         raise EluteError("the experiment reads files", hint="say where they are: --data FOLDER")
@@ -83,6 +86,8 @@ def _settings(run: Run) -> dict[str, Any]:
     """All of a run, with every hyper-parameter, so that another default is another run."""
     made = None if run.purifier is None else _json(make_purifier(run.purifier))
     facts: dict[str, Any] = _json(replace(run, purifier=None))
+    if run.starts == "stock":
+        del facts["starts"]  # older than this setting
     learner = _json(run.learner()) if run.learns else None
     return facts | {"learner": learner, "purifier": made, "auto": run.auto}
 
@@ -107,7 +112,7 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         target = getattr(cell.purifier, "target", None)
         evaluating = perf_counter()
         report("evaluating", 0, 1)
-        score = evaluate(policy, find_task(run.task), episodes=run.episodes, seed=1000 + run.seed)
+        score = evaluate(policy, run_task(run), episodes=run.episodes, seed=1000 + run.seed)
         timings = timings | {"evaluate": perf_counter() - evaluating}
     else:
         score = recorded(
@@ -133,7 +138,8 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
 
 
 def metrics(score: Evaluation) -> dict[str, Any]:
-    """What a policy earned."""
+    """What a policy earned; success in other senses where there are any."""
+    readings = {name: float(np.mean(seen)) for name, seen in score.readings.items()}
     return {
         "mean": score.mean,
         "stderr": score.stderr,
@@ -141,6 +147,7 @@ def metrics(score: Evaluation) -> dict[str, Any]:
         "success": score.success,
         "returns": list(score.returns),
         "lengths": list(score.lengths),
+        **({"readings": readings} if readings else {}),
     }
 
 
@@ -164,10 +171,11 @@ class _Cell:
         demos, step, timings = self.purified()
         task, run = find_task(self.run.task), self.run
         learner = with_bounds(run.learner(), *task.bounds)
-        facts = self.facts | {"run": _settings(replace(run, episodes=0)), "step": step}
+        alone = replace(run, episodes=0, starts="stock")  # what learning depends on
+        facts = self.facts | {"run": _settings(alone), "step": step}
         if getattr(learner, "on", "") == "optimal":  # the same beside any D_s
             optimal = dict(list(facts["source"].items())[:1])
-            facts |= {"source": optimal, "run": _settings(replace(run, episodes=0, demos=""))}
+            facts |= {"source": optimal, "run": _settings(replace(alone, demos=""))}
         with stage(self.place.cache, "policy", facts) as kept:
             path = kept.path("policy.safetensors")
             if not kept.done:

@@ -3,9 +3,10 @@
 from functools import lru_cache
 from pathlib import Path
 
-from elute.collect.catalogue import fetch
+from elute.collect.catalogue import TENS, fetch, optimal_beside, ten_of
 from elute.demos.audit.repair import realign
 from elute.demos.files import load
+from elute.envs.task import Task, find_task, starting_from
 from elute.errors import EluteError
 from elute.experiment.spec import Data, Run
 from elute.rng import Seeds
@@ -30,11 +31,30 @@ def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
     return DemoSet(optimal.first(FEW), others.first(MANY))
 
 
+def run_task(run: Run) -> Task:
+    """Where a run is evaluated: from the stock states, or from where its ten were begun.
+
+    Raises:
+        EluteError: the task cannot begin in given states, or there are no ten.
+    """
+    task, name = find_task(run.task), f"{run.task}/{run.demos}"
+    if run.starts == "stock":
+        return task
+    if name not in TENS:
+        raise EluteError(
+            f"{name} is no set of the robot's ten demonstrations",
+            hint='starts = "demonstrations" is for sawyer-reach',
+        )
+    ten = _load(fetch(ten_of(name)))
+    return starting_from(task, ten.observations[ten.episodes.starts])
+
+
 def _files(
     run: Run, data: Data | None, folder: Path | None
 ) -> tuple[Demonstrations, Demonstrations]:
     if data is None:
-        return _load(fetch(f"{run.task}/expert")), _load(fetch(f"{run.task}/{run.demos}"))
+        name = f"{run.task}/{run.demos}"
+        return _load(fetch(optimal_beside(name))), _load(fetch(name))
     if folder is None:
         raise EluteError("the experiment reads files", hint="say where they are: --data FOLDER")
     return _load(folder / data.optimal, data.realign), _load(folder / data.demos[run.demos])

@@ -8,10 +8,16 @@
     seeds = 5
 
 Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
-`demonstrations` learns nothing: it scores the recorded episodes. `[settings.METHOD]` sets
-hyper-parameters of its learner. Unknown keys are errors.
+`demonstrations` learns nothing: it scores the recorded episodes.
+`[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors. What does not fit
+into one product is added to it, said by the keys in which it differs:
+
+    [[also]]
+    methods = ["dp-bc"]
+    target = "joint"
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -22,7 +28,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from elute.collect.catalogue import RECIPES
+from elute.collect.catalogue import NAMES, TENS
 from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.experiment.methods import find_method
@@ -32,7 +38,10 @@ from elute.learners.learner import Learner
 
 Regime = Literal["paper", "spread", "episode", "whole"]
 """paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
-one optimal episode and 1000 other rows. whole: all rows of both files."""
+one optimal episode and 1000 other rows. whole: all rows."""
+Starts = Literal["stock", "demonstrations"]
+"""Where episodes of an evaluation begin: wherever the task has them begin, or, nine of ten, in the
+first state of one of the robot's ten demonstrations."""
 PREFIXES = {
     "dp": "diffusion",
     **{name: name for name in ("wiener", "gaussian", "mean", "median", "nearest", "relabel")},
@@ -73,7 +82,10 @@ class Experiment:
     """Of the diffusion purifier."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of learners, by the method's name."""
+    starts: Starts = "stock"
     data: Data | None = None
+    also: tuple["Experiment", ...] = ()
+    """The same with other keys: grids that are run as part of this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +103,15 @@ class Run:
     settings: Mapping[str, Any]
     max_step: int = 0
     """How far up the purifier is trained at least, so that steps of a sweep share one."""
+    starts: Starts = "stock"
 
     @property
     def name(self) -> str:
         """For people."""
-        step = "" if self.purifier is None else f"@{self.purifier.reverse_step}"
-        return f"{self.task} {self.demos} {self.regime} {self.method}{step} seed {self.seed}"
+        options, told = self.purifier, ""
+        if options is not None:
+            told = f"@{options.reverse_step}{f' {options.target}' if options.target else ''}"
+        return f"{self.task} {self.demos} {self.regime} {self.method}{told} seed {self.seed}"
 
     @property
     def auto(self) -> bool:
@@ -145,17 +160,36 @@ def load_experiment(path: Path, overrides: Mapping[str, Any]) -> Experiment:
         raise EluteError(f"{path}: {error}") from error
     for key, value in overrides.items():
         _put(table, key, value)
-    _check_keys(table, Experiment, str(path))
+    more = table.pop("also", [])
+    if not isinstance(more, list) or not all(isinstance(keys, dict) for keys in more):
+        raise EluteError(f"{path}: also: expected tables", hint="[[also]] begins one")
+    first = _experiment(table, str(path))
+    return replace(first, also=tuple(_added(table, keys, f"{path}, also") for keys in more))
+
+
+def _experiment(table: Mapping[str, Any], where: str) -> Experiment:
+    _check_keys(table, Experiment, where)
     if isinstance(table.get("data"), dict):
-        _check_keys(table["data"], Data, f"{path}, data")
+        _check_keys(table["data"], Data, f"{where}, data")
     try:
         experiment = TypeAdapter(Experiment).validate_python(table)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise EluteError(f"{path}: {where}: {first['msg']}") from error
+        at = ".".join(str(part) for part in first["loc"])
+        raise EluteError(f"{where}: {at}: {first['msg']}") from error
     _check(experiment)
     return experiment
+
+
+def _added(table: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> Experiment:
+    """The experiment with other keys; its settings are those of methods that are left."""
+    for key in set(keys) & {"name", "data", "also"}:
+        raise EluteError(f"{where}: {key} is one for the whole experiment")
+    both = {**table, **keys}
+    if "settings" not in keys:
+        settings, left = both.get("settings", {}), both.get("methods", ())
+        both["settings"] = {name: values for name, values in settings.items() if name in left}
+    return _experiment(both, where)
 
 
 def _put(table: dict[str, Any], key: str, value: object) -> None:
@@ -179,19 +213,15 @@ def _check(experiment: Experiment) -> None:
     for task in experiment.tasks:
         find_task(task)
         for demos in experiment.demos if experiment.data is None else ():
-            name = f"{task}/{demos}"
-            if name not in RECIPES:
-                near = get_close_matches(name, RECIPES, n=1)
-                raise EluteError(
-                    f"{name!r} is not in the catalogue",
-                    hint=f"did you mean {near[0]}?" if near else "",
-                )
+            _check_named(f"{task}/{demos}", experiment.starts)
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
+    if experiment.data is not None and experiment.starts != "stock":
+        raise EluteError("starts = 'demonstrations' is for the catalogue's, not for files")
     if experiment.seeds < 1 or experiment.episodes < 1:
         raise EluteError("expected at least one seed and one episode")
-    for run in runs(experiment):
+    for run in _product(experiment):
         if run.learns:
             run.learner()
         if run.purifier is not None:
@@ -199,6 +229,16 @@ def _check(experiment: Experiment) -> None:
             make_purifier(run.purifier)
     for name in set(experiment.settings) - set(experiment.methods):
         raise EluteError(f"settings of {name}, which is not among the methods")
+
+
+def _check_named(name: str, starts: Starts) -> None:
+    if name not in NAMES:
+        near = get_close_matches(name, NAMES, n=1)
+        raise EluteError(
+            f"{name!r} is not in the catalogue", hint=f"did you mean {near[0]}?" if near else ""
+        )
+    if starts == "demonstrations" and name not in TENS:
+        raise EluteError(f"{name}: starts = 'demonstrations' is for sawyer-reach alone")
 
 
 def split_method(name: str) -> tuple[str | None, str]:
@@ -210,7 +250,13 @@ def split_method(name: str) -> tuple[str | None, str]:
 
 
 def runs(experiment: Experiment) -> list[Run]:
-    """All of them, seed after seed, so that a stopped grid is even."""
+    """All of them, seed after seed, so that a stopped grid is even; none twice."""
+    parts = [_product(part) for part in (experiment, *experiment.also)]
+    made = sorted((run for part in parts for run in part), key=lambda run: run.seed)
+    return list({json.dumps(run.to_json(), sort_keys=True): run for run in made}.values())
+
+
+def _product(experiment: Experiment) -> list[Run]:
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     made = []
@@ -227,6 +273,7 @@ def runs(experiment: Experiment) -> list[Run]:
             preset=experiment.preset,
             purifier=None,
             settings=experiment.settings.get(method, {}),
+            starts=experiment.starts,
         )
         for options in _purifiers(experiment, method):
             fixed = options is not None and options.reverse_step != "auto"

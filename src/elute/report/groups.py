@@ -7,7 +7,7 @@ target, hyper-parameters) are other groups; what tells them apart then stands in
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from elute.report.paper import LABELS, Published, find
@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
-_SETTINGS = ("preset", "purifier preset", "target", "settings")
+_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts")
 
 
 class Place(NamedTuple):
@@ -48,6 +48,12 @@ class Group:
     chosen: tuple[int, ...]
     """Reverse steps that were used."""
     paper: Published | None
+    target: str = ""
+    """What was purified, where anything was."""
+    episodes: int = 0
+    """Of all seeds."""
+    readings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Success of each seed in other senses, where there are any."""
 
     @property
     def name(self) -> str:
@@ -94,7 +100,7 @@ def step(row: Row) -> str:
 def _settings(row: Row) -> tuple[str, ...]:
     run = row["run"]
     preset = (run["purifier"] or {}).get("preset")
-    told = (run["preset"], preset, row.get("target"), run["settings"])
+    told = (run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock"))
     return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
 
 
@@ -119,6 +125,12 @@ def _group(seeds: Sequence[Row]) -> Group:
         success=_metric(seeds, "success"),
         chosen=tuple(sorted(steps)),
         paper=printed(where, str(first["method"]), step(first)),
+        target=str(first.get("target") or ""),
+        episodes=sum(len(row["metrics"].get("returns", ())) for row in seeds),
+        readings={
+            name: tuple(float(row["metrics"]["readings"][name]) for row in seeds)
+            for name in first["metrics"].get("readings", {})
+        },
     )
 
 

@@ -62,9 +62,9 @@ LABELS: Mapping[str, str] = {
     "S&P-L3": "salt-pepper/heavy",
     "Mixed": "action-noise/mixed",
     "Expert": "expert",
-    "Robo": "human/all",
-    "Robo-L1": "human/worse",
-    "Robo-L2": "human/better",
+    "Robo": "roboturk/supplementary",
+    "Robo-L1": "roboturk/l1",
+    "Robo-L2": "roboturk/l2",
 }
 """The paper's name of demonstrations, and ours."""
 
@@ -185,17 +185,17 @@ step  Robo-L1  Robo-L2
 """
 
 _TRAJECTORIES = """
-demos     length  return
-human/1   500     276
-human/2   502     120
-human/3   502     203
-human/4   505     102
-human/5   506     253
-human/6   507     312
-human/7   507     103
-human/8   509     81
-human/9   511     180
-human/10  511     318
+demos        length  return
+roboturk/1   500     276
+roboturk/2   502     120
+roboturk/3   502     203
+roboturk/4   505     102
+roboturk/5   506     253
+roboturk/6   507     312
+roboturk/7   507     103
+roboturk/8   509     81
+roboturk/9   511     180
+roboturk/10  511     318
 """
 
 _COPIED_DWBC = "the mean is the same as on {}, other data; probably a copy error"

@@ -1,9 +1,12 @@
 """The robot benchmark in one picture: the scene, and what each of ten demonstrations earns.
 
-Left the scene as it is drawn by the simulator, in the middle the returns in the paper's order,
-coloured by group, right how near the grip point came to the handle over time.
+Left the scene, in the middle the returns in the paper's order, coloured by group, right how near
+the grip point came to the handle over time. The picture of the scene was drawn by the simulator
+(`benchmarks/robot_figure.py`) and comes with elute, so that the figure needs no simulator.
 """
 
+from collections.abc import Mapping
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,8 @@ from elute.envs.sawyer_arm import NEAR, handle_distance
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.report.before_after import SUFFIXES, check_figure
+from elute.report.paper import published
+from elute.report.tables import Grid
 from elute.types import Demonstrations
 
 if TYPE_CHECKING:
@@ -23,6 +28,38 @@ COLOURS = {"optimal": "#009e73", "l1": "#d55e00", "l2": "#0072b2"}
 """Of the groups; told apart by the colour-blind too."""
 NAMES = {"optimal": "optimal", "l1": "Robo-L1", "l2": "Robo-L2"}
 ROWS_PER_SECOND = 100
+
+
+def shipped_scene() -> Array:
+    """The robot as an episode begins, (height, width, 3)."""
+    from matplotlib.image import imread  # noqa: PLC0415 (an extra; only figures need it)
+
+    with as_file(files("elute.report") / "sawyer.png") as path:
+        picture: Array = np.asarray(imread(path))
+    return picture[:, :, :3]
+
+
+def quality_grid(sets: Mapping[str, Demonstrations]) -> Grid:
+    """Length and return of each of the ten: the paper's, and those of sets that are at hand.
+
+    Raises:
+        EluteError: a set without rewards, or of another number of demonstrations.
+    """
+    cells = published("robosuite-quality")
+    columns = [
+        [f"{cell.mean:g}" for cell in cells if cell.metric == metric]
+        for metric in ("length", "return")
+    ]
+    for name, demos in sets.items():
+        returns = demos.returns()
+        if returns is None or len(demos.episodes) != len(columns[0]):
+            raise EluteError(f"{name}: expected {len(columns[0])} demonstrations with rewards")
+        columns += [[str(n) for n in demos.episodes.lengths], [f"{value:g}" for value in returns]]
+    numbers = [str(k + 1) for k in range(len(columns[0]))]
+    heads = [f"{what}, {whose}" for whose in ("paper", *sets) for what in ("length", "return")]
+    rows = tuple(zip(numbers, *columns, strict=True))
+    plain = tuple((False,) * len(row) for row in rows)
+    return Grid("The ten demonstrations", ("number", *heads), rows, plain, ())
 
 
 def draw_robot(scene: Array, demos: Demonstrations, path: Path, *, title: str = "") -> None:
