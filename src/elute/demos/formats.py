@@ -14,6 +14,7 @@ FORMATS = {
     "d4rl": "D4RL HDF5 (observations, actions, rewards, terminals, timeouts)",
     "robomimic": "robomimic HDF5 (data/demo_N, filter keys in mask/)",
     "minari": "Minari dataset folder, HDF5 storage",
+    "lerobot": "LeRobot data set folder, v3.0 (v2.1 is read)",
 }
 """Name of the module here -> one line about the format. Tried in this order."""
 

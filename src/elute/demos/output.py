@@ -45,7 +45,8 @@ def check_output(path: Path, inputs: Sequence[Path] = ()) -> None:
         raise EluteError(f"{path}: {path.parent} is a file, not a folder")
     if not path.parent.is_dir():
         raise EluteError(f"{path}: the folder {path.parent} does not exist", hint="create it first")
-    if path.is_dir() and any(path.iterdir()) and not (path / "data" / "metadata.json").is_file():
+    known = [path / "data" / "metadata.json", path / "meta" / "info.json"]  # Minari, LeRobot
+    if path.is_dir() and any(path.iterdir()) and not any(file.is_file() for file in known):
         raise EluteError(f"{path}: a folder that is not a dataset stands here; it is left alone")
 
 
