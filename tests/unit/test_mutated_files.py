@@ -14,6 +14,8 @@ from types import SimpleNamespace
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +57,8 @@ def copied(original):
         path.parent.mkdir()
         if original.is_dir():
             shutil.copytree(original, path)
-            yield path, path / "data" / "main_data.hdf5", folder
+            inside = ("data/main_data.hdf5", "data/chunk-000/file-000.parquet")
+            yield path, next(path / name for name in inside if (path / name).exists()), folder
         else:
             shutil.copyfile(original, path)
             yield path, path, folder
@@ -232,6 +235,8 @@ def test_damaged_arrays(original, data, target):
     with copied(original) as (path, part, folder):
         if part.suffix == ".npz":
             damage_npz(part, data)
+        elif part.suffix == ".parquet":
+            damage_parquet(path, data)
         else:
             damage_hdf5(part, data)
         survives(path, folder, target)
@@ -247,6 +252,28 @@ def damage_npz(path, data):
             values = np.zeros(3)
         arrays[name] = changed(values, data)
     np.savez(path, **arrays)
+
+
+def damage_parquet(path, data):
+    """A column of one of the tables as something else, or gone."""
+    files = sorted(path.rglob("*.parquet"))
+    file = data.draw(st.sampled_from(files))
+    table = pq.read_table(file)
+    at = data.draw(st.integers(0, table.num_columns - 1))
+    name, column = table.column_names[at], table.column(at)
+    table = table.remove_column(at)
+    kind = data.draw(st.sampled_from(["nothing", "nulls", "text", "list", "bigger", "negative"]))
+    if kind != "nothing":
+        n = len(column)
+        made = {
+            "nulls": pa.nulls(n, column.type),
+            "text": pa.array(["text"] * n),
+            "list": pa.array([[1.0] * (i % 3) for i in range(n)]),
+            "bigger": pa.array([2**62] * n),
+            "negative": pa.array([-1] * n),
+        }[kind]
+        table = table.add_column(at, name, made)
+    pq.write_table(table, file)
 
 
 def damage_hdf5(path, data):
@@ -292,7 +319,8 @@ JSON = st.recursive(
 def test_a_damaged_note(original, data, target):
     with copied(original) as (path, part, folder):
         if path.is_dir():
-            metadata = path / "data" / "metadata.json"
+            files = [path / "data" / "metadata.json", *sorted((path / "meta").glob("*.json"))]
+            metadata = data.draw(st.sampled_from([file for file in files if file.exists()]))
             metadata.write_text(json.dumps(damaged(json.loads(metadata.read_text()), data)))
         elif part.suffix == ".npz":
             with np.load(part) as file:

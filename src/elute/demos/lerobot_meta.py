@@ -10,7 +10,6 @@ are not believed: no file outside the folder is touched.
 import json
 import re
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -272,10 +271,10 @@ def _tasks(path: Path) -> list[str]:
     """Task texts in the order of their index: pandas keeps the texts as the table's index."""
     table = parquet.table(path)
     texts = [f.name for f in table.schema if f.type in (pa.string(), pa.large_string())]
-    if "task_index" not in table.column_names or not texts:
-        raise EluteError(f"{path}: expected task_index and a column of texts")
-    pairs = zip(table["task_index"].to_pylist(), table[texts[-1]].to_pylist(), strict=True)
-    return _in_order(dict(pairs), path)
+    if not texts:
+        raise EluteError(f"{path}: expected a column of texts")
+    numbers = _integers(table, "task_index", path).tolist()
+    return _in_order(dict(zip(numbers, table[texts[-1]].to_pylist(), strict=True)), path)
 
 
 def _in_order(tasks: dict[Any, Any], path: Path) -> list[str]:
@@ -320,18 +319,18 @@ def _old_numbers(episode: int, chunks_size: int) -> dict[str, int]:
 
 
 def _integers(table: pa.Table, name: str, root: Path) -> NDArray[np.int64]:
+    """A column of a table of episodes or tasks that must be there."""
     if name not in table.column_names:
-        raise EluteError(f"{root}: the table of episodes has no column {name!r}")
+        raise EluteError(f"{root}: {name!r} is missing from its table")
     column = table[name]
     if not pa.types.is_integer(column.type) or column.null_count:
-        raise EluteError(f"{root}: the table of episodes has no whole numbers in {name!r}")
+        raise EluteError(f"{root}: {name!r} of its table is no column of whole numbers")
     with parquet.reading(root):
-        return column.cast(pa.int64()).combine_chunks().to_numpy()
+        values: NDArray[np.int64] = column.cast(pa.int64()).combine_chunks().to_numpy()
+    return values
 
 
-def _shards(
-    root: Path, info: _Info, episodes: pa.Table, lengths: NDArray[np.int64]
-) -> list[Shard]:
+def _shards(root: Path, info: _Info, episodes: pa.Table, lengths: NDArray[np.int64]) -> list[Shard]:
     n = len(lengths)
     if info.codebase_version == OLD:
         wheres = [_old_numbers(e, info.chunks_size) for e in range(n)]
@@ -340,8 +339,7 @@ def _shards(
         numbers = [_integers(episodes, f"data/{name}", root).tolist()
                    for name in ("chunk_index", "file_index")]  # fmt: skip
         wheres = [
-            {"chunk_index": chunk, "file_index": file}
-            for chunk, file in zip(*numbers, strict=True)
+            {"chunk_index": chunk, "file_index": file} for chunk, file in zip(*numbers, strict=True)
         ]
     rows: dict[str, int] = {}
     last = ""
@@ -370,8 +368,3 @@ def _shard(path: Path, expected: int) -> Shard:
     if rows != expected:
         raise EluteError(f"{path}: holds {rows} rows; the table of episodes says {expected}")
     return Shard(path, rows)
-
-
-def video_columns(key: str) -> Sequence[str]:
-    """Columns of the table of episodes about one camera."""
-    return [f"videos/{key}/{name}" for name in _VIDEO_COLUMNS]

@@ -61,6 +61,11 @@ def depth(kind: pa.DataType) -> int:
     return lists
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column has one number per row."""
+    return number_type(kind) is not None and not _is_list(kind)
+
+
 def _inner(kind: pa.DataType) -> pa.DataType:
     while _is_list(kind):
         kind = kind.value_type
@@ -90,7 +95,7 @@ def numbers(column: pa.ChunkedArray, name: str, shape: Sequence[int]) -> Array:
             break
         _check_lengths(flat, name, shape[lists] if lists < len(shape) else 0)
         flat, lists = flat.flatten(), lists + 1
-    values = flat.to_numpy(zero_copy_only=False)
+    values: Array = flat.to_numpy(zero_copy_only=False)
     return values.reshape(rows, *shape) if lists else values
 
 
@@ -129,6 +134,8 @@ def column(values: Array, kind: pa.DataType, name: str) -> pa.Array:
     """
     if values.dtype.kind == "U":
         return pa.array([storable(text) for text in values.tolist()], type=kind)
+    if values.ndim == 1 and _is_list(kind):
+        values = values[:, None]
     flat = pa.array(_fitting(values, _inner(kind), name).reshape(-1), type=_inner(kind))
     kinds = []
     while _is_list(kind):
@@ -169,18 +176,28 @@ def row_count(path: Path) -> int:
 def schema(path: Path) -> pa.Schema:
     """The columns of a parquet file."""
     with reading(path):
-        return pq.read_schema(path)
+        found = pq.read_schema(path)
+    _check_names(found, path)
+    return found
 
 
 def table(path: Path) -> pa.Table:
     """All of a small parquet file."""
     with reading(path), pq.ParquetFile(path) as file:
+        _check_names(file.schema_arrow, path)
         return file.read()
+
+
+def _check_names(found: pa.Schema, path: Path) -> None:
+    twice = [name for name in set(found.names) if found.names.count(name) > 1]
+    if twice:
+        raise EluteError(f"{path}: holds the column {twice[0]!r} twice")
 
 
 def pieces(path: Path, first: int, last: int, names: Sequence[str]) -> Iterator[pa.Table]:
     """Rows `first..last` of some columns, a bounded piece at a time; row groups are skipped."""
     with reading(path), pq.ParquetFile(path) as file:
+        _check_names(file.schema_arrow, path)
         missing = [name for name in names if name not in file.schema_arrow.names]
         if missing:
             raise EluteError(f"{path}: column {missing[0]!r} is missing")

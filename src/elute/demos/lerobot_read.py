@@ -203,7 +203,9 @@ def memo(root: Path) -> Memo | None:
         stored = json.loads(text)
     if not isinstance(stored, dict):
         raise EluteError(f"{path}: no JSON object", hint="delete it to read without the note")
-    note = notes.decode(json.dumps(stored.get("note")), str(path))
+    if not stored.get("note"):
+        return None
+    note = notes.decode(json.dumps(stored["note"]), str(path))
     try:
         return Memo.model_validate({**stored, "note": note})
     except pydantic.ValidationError as error:
@@ -216,6 +218,10 @@ def _vectors(data: meta.DataSet) -> dict[str, tuple[int, np.dtype[Any]]]:
     """Columns of numbers, one or several per row -> how many, and their type."""
     found = {}
     for field in data.schema:
+        if field.name in meta.BOOKKEEPING and not parquet.is_number(field.type):
+            raise EluteError(
+                f"{data.root}: {field.name} is {field.type}; expected one number per row"
+            )
         kind, lists = parquet.number_type(field.type), parquet.depth(field.type)
         feature = data.info.features.get(field.name)
         if kind is None or lists > 1 or (feature is None and field.name not in meta.BOOKKEEPING):
@@ -257,9 +263,7 @@ def _chosen(
     return list(asked) or known
 
 
-def _actions(
-    data: meta.DataSet, vectors: Mapping[str, Any], note: notes.Note | None
-) -> list[str]:
+def _actions(data: meta.DataSet, vectors: Mapping[str, Any], note: notes.Note | None) -> list[str]:
     noted = [block.key for block in note.action_columns] if note else []
     if noted and set(noted) <= set(vectors):
         return noted
@@ -284,6 +288,9 @@ def _layout(
     used = {*keys, *actions, REWARD, *following, *derived, *absent}
     names = left.names if left else {}
     extras = {names.get(name, name): name for name in vectors if name not in used}
+    for name in extras:
+        if name in ("", ".") or "\0" in name:
+            raise EluteError(f"a column is called {name!r}", hint="rename it")
     narrow = set(left.narrow) if left else set()
     scalars = {name for name, (width, _) in vectors.items() if width == 1}
     return Layout(
@@ -341,15 +348,13 @@ def _metadata(
     return metadata | ({notes.TYPES: types} if types else {})
 
 
-def _episodes(
-    data: meta.DataSet, vectors: Mapping[str, Any], note: notes.Note | None
-) -> Episodes:
+def _episodes(data: meta.DataSet, vectors: Mapping[str, Any], note: notes.Note | None) -> Episodes:
     absent = note.absent if note else []
     attributes = episode_attributes(data)
     if "task_index" in absent:
         for known in attributes:
             known.pop("tasks", None)
-    flags = [name for name in (DONE, TRUNCATED) if name in vectors]
+    flags = [name for name in (DONE, TRUNCATED) if vectors.get(name, (0,))[0] == 1]
     if note and len(note.ends) == len(data.lengths):  # the note will say how they ended
         flags = []
     ends = _last_rows(data, flags) if flags else {}
@@ -392,7 +397,7 @@ def _last_rows(data: meta.DataSet, names: Sequence[str]) -> dict[str, Array]:
             with parquet.reading(shard.path):
                 for name, found in ends.items():
                     flags = _numbers(data, table[name], name, shard.path)
-                    found.append(flags.reshape(len(table), -1).any(axis=1)[here])
+                    found.append(flags.reshape(-1)[here].astype(bool))
             at += len(table)
         begin += shard.rows
     return {name: np.concatenate(found) for name, found in ends.items()}

@@ -1,8 +1,9 @@
 """Statistics of columns as LeRobot keeps them: of each episode, and of all of them.
 
     of an episode    min, max, mean, std (over n), count, and the quantiles 1 10 50 90 99 %
-    of the data set  mean = sum n_e mean_e / n        std^2 = sum n_e (std_e^2 + (mean_e - mean)^2) / n
-                     quantile = sum n_e quantile_e / n, LeRobot's rule though it is not the quantile
+    of the data set  mean      sum n_e mean_e / n
+                     std^2     sum n_e (std_e^2 + (mean_e - mean)^2) / n
+                     quantile  sum n_e quantile_e / n: LeRobot's rule, though it is no quantile
 
 A quantile is the smallest value that so many of the rows do not exceed; LeRobot finds the same from
 a histogram, that is up to a 5000th of the column's range. Of a single row LeRobot takes its value.
