@@ -1,6 +1,7 @@
 """LeRobot data sets as LeRobot lays them out, written by hand with nothing but pyarrow."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,7 @@ _PANDAS = {
 }  # fmt: skip
 
 
+@cache
 def frames(lengths=LENGTHS, seed=0) -> pa.Table:
     """Rows of all episodes, in the types that LeRobot gives them."""
     rng = np.random.default_rng(seed)
@@ -97,6 +99,11 @@ def statistics(table, lengths=LENGTHS) -> dict[str, list]:
     return found
 
 
+@cache
+def _known(lengths, seed):
+    return statistics(frames(lengths, seed), lengths)
+
+
 def _statistic(values, stat):
     values = values.reshape(len(values), -1)
     if stat == "count":
@@ -132,7 +139,7 @@ def v30(folder: Path, lengths=LENGTHS, *, files=2, video=b"", seed=0) -> Path:
         "operator": [f"zoë {e}" for e in range(n)],
         "meta/episodes/chunk_index": [0] * n,
         "meta/episodes/file_index": [0] * n,
-        **statistics(table, lengths),
+        **_known(lengths, seed),
     }
     if video:
         episodes |= {
@@ -165,9 +172,9 @@ def v21(folder: Path, lengths=LENGTHS, *, video=b"", seed=0) -> Path:
     starts = np.cumsum((0, *lengths)).tolist()
     (folder / "meta").mkdir(parents=True)
     (folder / "data/chunk-000").mkdir(parents=True)
-    found = statistics(table, lengths)
-    lists = {"episodes": [], "episodes_stats": [],
-             "tasks": [{"task_index": i, "task": t} for i, t in enumerate(("pick", "place"))]}  # fmt: skip
+    found = _known(lengths, seed)
+    tasks = [{"task_index": 0, "task": "pick"}, {"task_index": 1, "task": "place"}]
+    lists = {"episodes": [], "episodes_stats": [], "tasks": tasks}
     for e, length in enumerate(lengths):
         path = folder / f"data/chunk-000/episode_{e:06d}.parquet"
         pq.write_table(table.slice(starts[e], length), path)
@@ -189,7 +196,8 @@ def v21(folder: Path, lengths=LENGTHS, *, video=b"", seed=0) -> Path:
         (folder / "meta" / f"{name}.jsonl").write_text(text)
     info = _info("v2.1", lengths, video=bool(video)) | {
         "data_path": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
-        "video_path": "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4",
+        "video_path": "videos/chunk-{episode_chunk:03d}/{video_key}/"
+        "episode_{episode_index:06d}.mp4",
         "total_chunks": 1,
         "total_videos": len(lengths) if video else 0,
     }

@@ -76,7 +76,7 @@ def test_keys_choose_and_the_others_become_extras(folder):
     assert demos.observations.dtype == np.float64
     assert demos.observations.shape == (13, 2)
     assert demos.extras[STATE].shape == (13, 3)
-    with pytest.raises(EluteError, match="no observation 'observation.grid'") as caught:
+    with pytest.raises(EluteError, match=r"no observation 'observation\.grid'") as caught:
         open_demos(folder, options=ReadOptions(keys=("observation.grid",)))
     assert STATE in caught.value.hint
 
@@ -88,7 +88,7 @@ def test_purifying_changes_two_columns_and_their_statistics_only(tmp_path):
     assert after.schema.equals(before.schema, check_metadata=True)
     for name in before.column_names:
         assert after[name].equals(before[name]) == (name not in (STATE, "action")), name
-    np.testing.assert_array_equal(array(after["action"]), array(before["action"]) + np.float32(1))
+    np.testing.assert_array_equal(array(after["action"]), array(before["action"]).astype("f4") + 1)
     old, new = all_episodes(path), all_episodes(tmp_path / "out")
     assert new.schema.equals(old.schema)
     expected = folders.statistics(after)
@@ -98,10 +98,8 @@ def test_purifying_changes_two_columns_and_their_statistics_only(tmp_path):
             np.testing.assert_allclose(new[name].to_pylist(), expected[name], rtol=1e-12)
         else:
             assert new[name].equals(old[name]), name
-    info = "meta/info.json"
-    assert json.loads((tmp_path / "out" / info).read_text()) == json.loads(
-        (path / info).read_text()
-    )
+    described = [json.loads((p / "meta/info.json").read_text()) for p in (path, tmp_path / "out")]
+    assert described[0] == described[1]
     for name in ("README.md", "meta/tasks.parquet"):
         assert (tmp_path / "out" / name).read_bytes() == (path / name).read_bytes()
 
@@ -469,7 +467,7 @@ EPISODES = "meta/episodes/chunk-000/file-000.parquet"
         ("dataset_from_index", [0, 5, 7], "dataset_from_index"),
         ("data/file_index", [0, 1, 0], "do not follow one another"),
         ("data/file_index", [0, 0, 1], "holds 4 rows"),
-        ("data/file_index", [0, 1, 7], "is missing"),
+        ("data/file_index", [5, 1, 1], "is missing"),
         ("data/file_index", [None, 1, 1], "whole numbers"),
         ("data/chunk_index", None, "is missing"),
     ],

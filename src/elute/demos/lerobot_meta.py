@@ -278,7 +278,7 @@ def _tasks(path: Path) -> list[str]:
 
 
 def _in_order(tasks: dict[Any, Any], path: Path) -> list[str]:
-    numbered = set(tasks) == set(range(len(tasks)))
+    numbered = tasks and set(tasks) == set(range(len(tasks)))
     if not numbered or not all(isinstance(text, str) for text in tasks.values()):
         raise EluteError(f"{path}: tasks are not texts numbered from 0 without gaps")
     return [tasks[i] for i in range(len(tasks))]

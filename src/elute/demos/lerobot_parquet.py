@@ -185,7 +185,7 @@ def table(path: Path) -> pa.Table:
     """All of a small parquet file."""
     with reading(path), pq.ParquetFile(path) as file:
         _check_names(file.schema_arrow, path)
-        return file.read()
+        return file.read(use_threads=False)
 
 
 def _check_names(found: pa.Schema, path: Path) -> None:
