@@ -48,14 +48,14 @@ def reading(path: Path) -> Iterator[None]:
 
 def number_type(kind: pa.DataType) -> np.dtype[Any] | None:
     """The numpy type of a column of numbers or of lists of numbers, if it is one."""
-    kind = _inner(kind)
+    kind = _inner(_storage(kind))
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     return np.dtype(kind.to_pandas_dtype()) if numbers else None
 
 
 def depth(kind: pa.DataType) -> int:
     """How many lists are inside one another: 0 for one number per row, 1 for a vector."""
-    lists = 0
+    kind, lists = _storage(kind), 0
     while _is_list(kind):
         kind, lists = kind.value_type, lists + 1
     return lists
@@ -64,6 +64,11 @@ def depth(kind: pa.DataType) -> int:
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column has one number per row."""
     return number_type(kind) is not None and not _is_list(kind)
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    """Hugging Face has types of its own for arrays, where its library is loaded."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def _inner(kind: pa.DataType) -> pa.DataType:
