@@ -220,6 +220,17 @@ def pieces(path: Path, first: int, last: int, names: Sequence[str]) -> Iterator[
                 return
 
 
+def regrouped(tables: Iterator[pa.Table], lengths: Sequence[int]) -> Iterator[pa.Table]:
+    """The rows of tables as tables of these lengths."""
+    waiting: list[pa.Table] = []
+    for length in lengths:
+        while sum(map(len, waiting)) < length:
+            waiting.append(next(tables))
+        together = pa.concat_tables(waiting)
+        yield together.slice(0, length)
+        waiting = [together.slice(length)]
+
+
 def _groups(metadata: pq.FileMetaData, first: int, last: int) -> tuple[list[int], int]:
     """The row groups that hold these rows, and the first row of the first of them."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]

@@ -220,11 +220,12 @@ class LeRobotWriter:
     def _statistics(self, names: Sequence[str]) -> dict[str, list[dict[str, Array]]]:
         """Of each episode, read back from what was written: an episode may have come in parts."""
         found: dict[str, list[dict[str, Array]]] = {name: [] for name in names}
-        for path, first, last in self.shards.spans(self.source.episodes) if names else ():
-            table = pa.concat_tables(parquet.pieces(path, first, last, names))
-            for name, values in found.items():
-                shape = self.plan.features[name]["shape"]
-                values.append(stats.of_episode(parquet.numbers(table[name], name, shape)))
+        for path, lengths in self.shards.files(self.source.episodes) if names else ():
+            pieces = parquet.pieces(path, 0, sum(lengths), names)
+            for table in parquet.regrouped(pieces, lengths):
+                for name, values in found.items():
+                    shape = self.plan.features[name]["shape"]
+                    values.append(stats.of_episode(parquet.numbers(table[name], name, shape)))
         return found
 
     def _totals(self, table: pa.Table, recomputed: Sequence[str]) -> dict[str, Any]:
@@ -319,15 +320,22 @@ class _Shards:
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = pa.OSFile(str(path), "wb")
-        self._writer = pq.ParquetWriter(self._file, self.schema, compression="snappy")
+        # Measurements hardly repeat themselves; looking for that is most of the work of writing.
+        repeating = [
+            field.name
+            for field in self.schema
+            if pa.types.is_integer(field.type) or pa.types.is_string(field.type)
+        ]
+        self._writer = pq.ParquetWriter(
+            self._file, self.schema, compression="snappy", use_dictionary=repeating
+        )
 
-    def spans(self, episodes: Episodes) -> Iterator[tuple[Path, int, int]]:
-        """(file, first row, last row) of each episode."""
-        at, before = 0, None
+    def files(self, episodes: Episodes) -> list[tuple[Path, list[int]]]:
+        """Each file, and the lengths of its episodes."""
+        held: dict[tuple[int, int], list[int]] = {}
         for place, length in zip(self.places, episodes.lengths.tolist(), strict=True):
-            at = at if place == before else 0
-            yield self._name(place), at, at + length
-            at, before = at + length, place
+            held.setdefault(place, []).append(length)
+        return [(self._name(place), lengths) for place, lengths in held.items()]
 
     def close(self) -> None:
         """The file that is open is complete."""
