@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-peers test-robosuite bench-robosuite lint format docs bench clean
+.PHONY: demo test test-fast test-peers test-lerobot test-robosuite bench-robosuite lint format docs bench clean
 
 demo: $(VENV)/simulator
 	$(BIN)/elute tour
@@ -40,6 +40,9 @@ test-peers: .venv-robomimic/ready .venv-rliable/ready .venv-imitation/ready $(VE
 	.venv-rliable/bin/python -m pytest -m peers tests/peers/test_rliable.py
 	.venv-imitation/bin/python -m pytest -m peers tests/peers/test_imitation_reads.py
 	$(BIN)/python -m pytest -m peers tests/peers/test_sb3_trpo.py
+
+test-lerobot: .venv-lerobot/ready
+	HF_HUB_OFFLINE=1 .venv-lerobot/bin/python -m pytest -m peers tests/peers/test_lerobot_reads.py
 
 # The robot task on the platform that the paper names, with numpy 1.
 test-robosuite: .venv-robosuite/ready
@@ -93,10 +96,17 @@ $(VENV)/docs: $(VENV)/core
 	.venv-imitation/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+# LeRobot wants an older torch and torchvision; its data sets need neither.
+.venv-lerobot/ready: pyproject.toml constraints-lerobot.txt
+	$(PYTHON) -m venv .venv-lerobot
+	.venv-lerobot/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lerobot.txt --editable ".[lerobot,video]" pytest hypothesis datasets accelerate pandas pillow av jsonlines packaging einops draccus termcolor deepdiff
+	.venv-lerobot/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4
+	touch $@
+
 .venv-robosuite/ready: pyproject.toml constraints-robosuite.txt
 	$(PYTHON) -m venv .venv-robosuite
 	.venv-robosuite/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-robosuite.txt --editable ".[robosuite]" pytest hypothesis
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-robomimic .venv-robosuite .venv-imitation .venv-rliable site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-robomimic .venv-lerobot .venv-robosuite .venv-imitation .venv-rliable site .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -81,13 +81,17 @@ def place(folder: Path, name: str) -> Path:
 
 def main_file(path: Path) -> Path:
     """The file that holds the arrays of a dataset."""
-    arrays = (p for p in sorted(path.rglob("*")) if p.suffix in (".hdf5", ".arrow"))
+    arrays = (p for p in sorted(path.rglob("*")) if p.suffix in (".hdf5", ".arrow", ".parquet"))
     return next(arrays) if path.is_dir() else path
 
 
 def noted_json(path: Path) -> Path | None:
     """The JSON file of a folder that elute leaves its note in."""
-    found = (p for p in path.rglob("*.json") if "elute" in json.loads(p.read_text()))
+    found = (
+        p
+        for p in path.rglob("*.json")
+        if p.name == "elute.json" or "elute" in json.loads(p.read_text())
+    )
     return next(found, None) if path.is_dir() else None
 
 

@@ -15,8 +15,6 @@ from elute.demos.files import load, open_demos, save
 from elute.demos.formats import FORMATS
 from elute.errors import EluteError
 
-HDF5 = [name for name in FORMATS if name != "npz"]
-
 
 def refused(path, *says):
     """The error that reading gives, which must name the file."""
@@ -73,7 +71,7 @@ def test_an_hdf5_file_of_another_kind(tmp_path):
 
 
 def test_a_folder(tmp_path):
-    refused(tmp_path, "no Minari dataset")
+    refused(tmp_path, "no Minari dataset", "no LeRobot data set")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
@@ -281,11 +279,12 @@ def test_a_note_that_does_not_fit_is_used_as_far_as_it_fits(path, text):
 
 def write_note(path, text):
     if file := noted_json(path):
+        key = "note" if file.name == "elute.json" else "elute"  # LeRobot's has a file of its own
         try:
             note = json.loads(text)
         except ValueError:
             note = text
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"elute": note}))
+        file.write_text(json.dumps(json.loads(file.read_text()) | {key: note}))
     elif path.suffix == ".npz":
         with np.load(path) as arrays:
             changed = dict(arrays) | {"elute": np.array(text)}

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -235,6 +236,8 @@ def test_damaged_arrays(original, data, target):
             damage_npz(part, data)
         elif part.suffix == ".arrow":
             damage_arrow(part, data)
+        elif part.suffix == ".parquet":
+            damage_parquet(path, data)
         else:
             damage_hdf5(part, data)
         survives(path, folder, target)
@@ -270,6 +273,28 @@ def damage_arrow(path, data):
         table = table.add_column(at, name, others[kind])
     with pa.ipc.new_stream(str(path), table.schema) as stream:
         stream.write_table(table)
+
+
+def damage_parquet(path, data):
+    """A column of one of the tables as something else, or gone."""
+    files = sorted(path.rglob("*.parquet"))
+    file = data.draw(st.sampled_from(files))
+    table = pq.read_table(file)
+    at = data.draw(st.integers(0, table.num_columns - 1))
+    name, column = table.column_names[at], table.column(at)
+    table = table.remove_column(at)
+    kind = data.draw(st.sampled_from(["nothing", "nulls", "text", "list", "bigger", "negative"]))
+    if kind != "nothing":
+        n = len(column)
+        made = {
+            "nulls": pa.nulls(n, column.type),
+            "text": pa.array(["text"] * n),
+            "list": pa.array([[1.0] * (i % 3) for i in range(n)]),
+            "bigger": pa.array([2**62] * n),
+            "negative": pa.array([-1] * n),
+        }[kind]
+        table = table.add_column(at, name, made)
+    pq.write_table(table, file)
 
 
 def damage_hdf5(path, data):
@@ -315,6 +340,8 @@ JSON = st.recursive(
 def test_a_damaged_note(original, data, target):
     with copied(original) as (path, part, folder):
         if metadata := noted_json(path):
+            beside = sorted(metadata.parent.glob("*.json"))
+            metadata = data.draw(st.sampled_from(beside))
             metadata.write_text(json.dumps(damaged(json.loads(metadata.read_text()), data)))
         elif part.suffix == ".npz":
             with np.load(part) as file:

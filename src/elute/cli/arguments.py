@@ -47,7 +47,9 @@ To = Annotated[
 ]
 Keys = Annotated[
     str,
-    typer.Option("--keys", help="Observation arrays to use, comma-separated (robomimic, Minari)."),
+    typer.Option(
+        "--keys", help="Observation arrays to use, comma-separated (robomimic, Minari, LeRobot)."
+    ),
 ]
 Columns = Annotated[
     str,
@@ -60,6 +62,10 @@ Columns = Annotated[
 Horizon = Annotated[
     int | None,
     typer.Option("--horizon", min=1, help="Time limit, where the format does not mark time-outs."),
+]
+Fps = Annotated[
+    float | None,
+    typer.Option("--fps", help="Steps per second, where the format does not say (for LeRobot)."),
 ]
 Workers = Annotated[
     int | None,
@@ -114,9 +120,14 @@ def named(file: str) -> str:
 
 
 def open_file(
-    file: str, keys: str, columns: str, horizon: int | None, task: str = ""
+    file: str,
+    keys: str,
+    columns: str,
+    horizon: int | None,
+    task: str = "",
+    fps: float | None = None,
 ) -> "DemoSource":
-    """What `FILE --keys --columns --horizon --task` stands for, rows unread."""
+    """What `FILE --keys --columns --horizon --task --fps` stands for, rows unread."""
     from elute.demos.files import open_demos
     from elute.demos.format import ReadOptions
     from elute.envs.task import find_task
@@ -126,7 +137,7 @@ def open_file(
     known = find_task(task).columns if task else ""
     return open_demos(
         file,
-        options=ReadOptions(chosen, horizon),
+        options=ReadOptions(chosen, horizon, fps),
         columns=columns,
         task=task,
         task_columns=known,

@@ -8,6 +8,7 @@ import typer
 from elute.cli.arguments import (
     Columns,
     File,
+    Fps,
     Horizon,
     Json,
     Keys,
@@ -97,6 +98,7 @@ def convert(
     keys: Keys = "",
     columns: Columns = "",
     horizon: Horizon = None,
+    fps: Fps = None,
     adapt: Annotated[
         str,
         typer.Option(
@@ -115,7 +117,7 @@ def convert(
     from elute.demos.audit.finding import counted
     from elute.demos.files import save
 
-    source = open_file(file, keys, columns, horizon)
+    source = open_file(file, keys, columns, horizon, fps=fps)
     if adapt:
         source = _adapted(source, adapt, strict)
     with progress("converting") as update:

@@ -54,7 +54,10 @@ def open_demos(
         EluteError: there is no such file, no format fits, or the selection is empty.
     """
     path, selection = split_spec(spec)
-    source = _read(path, options or ReadOptions())
+    options = options or ReadOptions()
+    source = _read(path, options)
+    if options.fps is not None:
+        source = _timed(source, options.fps)
     if columns or task:
         check_roles(columns, (*source.observation_columns, *source.action_columns))
         source = _described(source, f"{task_columns},{columns}", task)
@@ -229,8 +232,8 @@ def _nature(path: Path) -> str:
     """What a path that fits no format is."""
     if path.is_dir():
         return (
-            "a folder, but no Minari dataset (data/metadata.json is missing or unreadable) "
-            "nor one of another format"
+            "a folder, but no Minari dataset (data/metadata.json is missing or unreadable), no "
+            "LeRobot data set (meta/info.json), nor one of another format"
         )
     if path.stat().st_size == 0:
         return "an empty file"
@@ -272,6 +275,14 @@ def _described(source: DemoSource, columns: str, task: str) -> DemoSource:
         "provenance": replace(source.provenance, task=task or source.provenance.task),
     }
     return replace(source, **changes)  # type: ignore[type-var] # both sources are dataclasses
+
+
+def _timed(source: DemoSource, fps: float) -> DemoSource:
+    if not 0 < fps < 1e6:
+        raise EluteError(f"{fps} steps per second; expected a positive number")
+    before = source.provenance
+    provenance = replace(before, metadata={**before.metadata, "rate": {"fps": fps}})
+    return replace(source, provenance=provenance)  # type: ignore[type-var]
 
 
 def _select(source: DemoSource, selection: str) -> DemoSource:

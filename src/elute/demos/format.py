@@ -15,6 +15,8 @@ class ReadOptions:
     """Observation arrays to concatenate, for formats that keep several."""
     horizon: int | None = None
     """Time limit of the task, for formats that do not tell an end from a time-out."""
+    fps: float | None = None
+    """Steps per second, for formats that do not say; LeRobot asks for it."""
 
 
 class Writer(Protocol):

@@ -17,6 +17,7 @@ FORMATS = {
     "roboturk": "RoboTurk pilot folder (demo.hdf5, models/)",
     "minari": "Minari dataset folder, HDF5 storage",
     "imitation": "imitation trajectories, a Hugging Face folder (state.json, data-*.arrow)",
+    "lerobot": "LeRobot data set folder, v3.0 (v2.1 is read)",
 }
 """Name of the module here -> one line about the format. Tried in this order."""
 

@@ -156,9 +156,10 @@ def pieces_in_file(episodes: Episodes, origin: Origin, start: int, stop: int) ->
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """Changes when the file does."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+    """Changes when the file does, or any file in the folder."""
+    files = [item for item in path.rglob("*") if item.is_file()] if path.is_dir() else [path]
+    found = [item.stat() for item in files]
+    return sum(s.st_size for s in found), max((s.st_mtime_ns for s in found), default=0)
 
 
 def read_note(file: h5py.File, path: Path) -> notes.Note | None:

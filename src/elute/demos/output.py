@@ -9,7 +9,12 @@ from pathlib import Path
 
 from elute.errors import EluteError
 
-_DATASETS = (("data/metadata.json",), ("demo.hdf5", "models"), ("state.json", "dataset_info.json"))
+_DATASETS = (
+    ("data/metadata.json",),
+    ("demo.hdf5", "models"),
+    ("state.json", "dataset_info.json"),
+    ("meta/info.json",),
+)
 """What stands in the folder of a dataset, for each format that writes one."""
 
 
