@@ -65,6 +65,10 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, help="Processes; by default one per core. They change no number."),
 ]
+EngineName = Annotated[str, typer.Option("--engine", metavar="local|ray")]
+Address = Annotated[
+    str, typer.Option(help="Of a Ray cluster that runs; by default one is made here.")
+]
 OptimalRows = Annotated[int | None, typer.Option(min=1, help="Use only the first N optimal rows.")]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="hopper, gym:Pendulum-v1, ...")]
 ReverseStep = Annotated[

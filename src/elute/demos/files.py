@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -80,14 +79,6 @@ def load(
 ) -> Demonstrations:
     """Read demonstrations into memory; arguments as for `open_demos`."""
     source = open_demos(spec, options=options, columns=columns, task=task)
-    if isinstance(source, Demonstrations):  # mapped from its file: take it off the disk
-        arrays: dict[str, Any] = {
-            name: None if array is None else np.array(array)
-            for name in ("observations", "actions", "rewards", "next_observations")
-            for array in (getattr(source, name),)
-        }
-        extras = {name: np.array(array) for name, array in source.extras.items()}
-        return replace(source, **arrays, extras=extras)
     return source.rows(0, source.episodes.n_rows)
 
 
@@ -123,6 +114,8 @@ def save(
         first = source.rows(0, 1)
         sample = transform(0, first) if transform else first
         described = _Described(source, sample, name)
+        if first.origin is not None and sample.origin is None:
+            described.origin = None  # what the transform made no longer fits the file
         with uninterrupted():
             writer = format_module(name).write(temporary, described, sample)
             stack.callback(writer.close)
@@ -131,7 +124,7 @@ def save(
                 f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
                 hint="leave out --strict to write it all the same",
             )
-        in_file = writer.copied and not isinstance(source, Demonstrations)
+        in_file = writer.copied and _is_in_file(source)
         for start, rows, changed in _transformed(source, transform):
             with uninterrupted():
                 writer.put(start, changed, unchanged=rows if in_file else None)
@@ -139,6 +132,14 @@ def save(
         with uninterrupted():
             writer.finish()
     return writer.losses
+
+
+def _is_in_file(source: DemoSource) -> bool:
+    """Whether a copy of the file has the rows as the source has them."""
+    if isinstance(source, Demonstrations) or source.origin is None:
+        return False
+    # A copy moves arrays by their names alone, whatever they are used as.
+    return not any(piece.shift for piece in source.origin.pieces)
 
 
 def _inputs(source: DemoSource) -> list[Path]:
