@@ -1,14 +1,14 @@
 """Files that do not fit into memory: rows per second and peak memory of the commands that stream.
 
     python -m benchmarks.scale                      # everything: 5 M rows, and 5 GiB of images
-    python -m benchmarks.scale --rows 1000000 --skip images --skip ray
+    python -m benchmarks.scale --rows 1000000 --skip images --only audit --only convert
 
 Each command runs in a process of its own. Peak memory is the largest sum over the process and all
-below it of what they hold for themselves (USS), looked at every tenth of a second, so that pages
+below it of what they hold for themselves (USS), looked at every half second, so that pages
 that a file shares with the system's cache do not count; `rss_gib` is the largest resident set of
 the command's own process, which counts them. Seconds are those of the clock; `cpu_seconds`, of the
 processor, hardly depend on what else the machine does. Files are deleted afterwards; they take three
-times the data. Results go to `benchmarks/results/scale.json`, where each part replaces its own.
+times the data. Results go to `benchmarks/results/scale.json`, where each command replaces its own.
 """
 
 import argparse
@@ -29,7 +29,7 @@ STATES, ACTIONS, EPISODE = 19, 6, 1000
 IMAGE = (128, 128, 3)
 CAMERAS = ("agentview_image", "robot0_eye_in_hand_image")
 DEMO_ROWS = 200
-LOOK = 0.1
+LOOK = 0.5
 """Seconds between looks at the memory."""
 
 
@@ -38,85 +38,77 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--images", type=float, default=5.0, help="GiB")
-    parser.add_argument("--skip", action="append", default=[], choices=["rows", "ray", "images"])
+    parser.add_argument("--skip", action="append", default=[], choices=["rows", "images"])
+    parser.add_argument(
+        "--only", action="append", default=[], help="of the commands, by their names"
+    )
     parser.add_argument("--folder", default=None, help="where the files go meanwhile")
     given = parser.parse_args()
     with TemporaryDirectory(dir=given.folder) as folder:
         if "rows" not in given.skip:
-            keep("rows", many_rows(Path(folder), given.rows, with_ray="ray" not in given.skip))
+            many_rows(Path(folder), given.rows, given.only)
     with TemporaryDirectory(dir=given.folder) as folder:
         if "images" not in given.skip:
-            keep("images", many_images(Path(folder), given.images))
+            many_images(Path(folder), given.images, given.only)
 
 
-def keep(part: str, measured: dict[str, Any]) -> None:
-    """Into the results, beside the other part."""
+def keep(part: str, about: dict[str, Any], name: str, measured: dict[str, Any]) -> None:
+    """Into the results, in place of what was measured for the same before."""
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    known[part] = {"command": "python -m benchmarks.scale", **measured}
+    before = known.get(part, {}).get("commands", {})
+    commands = {**before, name: measured}
+    known[part] = {"command": "python -m benchmarks.scale", **about, "commands": commands}
     RESULTS.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
 
 
-def many_rows(folder: Path, rows: int, *, with_ray: bool) -> dict[str, Any]:
+def many_rows(folder: Path, rows: int, only: list[str]) -> None:
     """Many rows of few columns, from file to file."""
     write_rows(folder / "noisy.h5", rows)
     write_rows(folder / "good.h5", 2000)
-    fitted = ["--method", "wiener"]
-    purify = ["purify", "noisy.h5", "--optimal", "good.h5", *fitted, "-o"]
+    purify = ["purify", "noisy.h5", "--optimal", "good.h5", "--method", "wiener", "-o"]
+    fix = ["--clip", "--bounds=-1,1", "--fix"]
     commands = {
         "audit": ["demos", "audit", "noisy.h5"],
-        "audit --fix": ["demos", "audit", "noisy.h5", "--clip", "--bounds=-1,1", "--fix", "f.h5"],
+        "audit --fix": ["demos", "audit", "noisy.h5", *fix, "f.h5"],
         "convert": ["demos", "convert", "noisy.h5", "noisy.npz"],
         "convert back": ["demos", "convert", "noisy.npz", "b.h5", "--to", "vild"],
         "purify --jobs 1": [*purify, "1.h5", "--jobs", "1"],
         "purify --jobs 2": [*purify, "2.h5", "--jobs", "2"],
+        "purify --engine ray --jobs 2": [*purify, "r.h5", "--engine", "ray", "--jobs", "2"],
     }
-    if with_ray:
-        commands["purify --engine ray --jobs 2"] = [
-            *purify,
-            "r.h5",
-            "--engine",
-            "ray",
-            "--jobs",
-            "2",
-        ]
-    measured: dict[str, Any] = {}
-    for name, command in commands.items():
-        measured[name] = measure(name, command, folder, rows)
+    size = (folder / "noisy.h5").stat().st_size
+    about = {"rows": rows, "columns": STATES + ACTIONS, "file_gib": round(size / 2**30, 2)}
+    for name, command in _chosen(commands, only):
+        measured = measure(name, command, folder, rows)
         for made in ("f.h5", "b.h5", "2.h5", "r.h5"):
             if (folder / made).exists() and made in ("2.h5", "r.h5"):
-                measured[name]["as_with_one_job"] = same(folder / "1.h5", folder / made)
+                measured["as_with_one_job"] = same(folder / "1.h5", folder / made)
             (folder / made).unlink(missing_ok=True)
-    size = (folder / "noisy.h5").stat().st_size
-    return {
-        "rows": rows,
-        "columns": STATES + ACTIONS,
-        "file_gib": round(size / 2**30, 2),
-        "commands": measured,
-    }
+        keep("rows", about, name, measured)
 
 
-def many_images(folder: Path, gib: float) -> dict[str, Any]:
+def many_images(folder: Path, gib: float, only: list[str]) -> None:
     """A robomimic file of images, which are carried along."""
     demos = round(gib * 2**30 / (len(CAMERAS) * DEMO_ROWS * int(np.prod(IMAGE))))
     write_images(folder / "noisy.hdf5", demos)
     write_images(folder / "good.hdf5", 3)
     commands = {
         "audit": ["demos", "audit", "noisy.hdf5"],
-        "audit --fix": ["demos", "audit", "noisy.hdf5", "--clip", "--bounds=-1,1", "--fix", "o.hdf5"],
+        "audit --fix": ["demos", "audit", "noisy.hdf5", "--clip", "--bounds=-1,1",
+                        "--fix", "o.hdf5"],
         "convert": ["demos", "convert", f"noisy.hdf5#episodes=1-{demos - 1}", "o.hdf5"],
         "purify": ["purify", "noisy.hdf5", "--optimal", "good.hdf5", "--method", "wiener",
                    "-o", "o.hdf5"],
     }  # fmt: skip
-    measured = {}
-    for name, command in commands.items():
-        measured[name] = measure(name, command, folder, demos * DEMO_ROWS)
-        (folder / "o.hdf5").unlink(missing_ok=True)
     size = (folder / "noisy.hdf5").stat().st_size
-    return {
-        "rows": demos * DEMO_ROWS,
-        "file_gib": round(size / 2**30, 2),
-        "commands": measured,
-    }
+    about = {"rows": demos * DEMO_ROWS, "file_gib": round(size / 2**30, 2)}
+    for name, command in _chosen(commands, only):
+        keep("images", about, name, measure(name, command, folder, demos * DEMO_ROWS))
+        (folder / "o.hdf5").unlink(missing_ok=True)
+
+
+def _chosen(commands: dict[str, list[str]], only: list[str]) -> list[tuple[str, list[str]]]:
+    return [(name, command) for name, command in commands.items() if not only or name in only]
 
 
 def measure(name: str, command: list[str], folder: Path, rows: int) -> dict[str, Any]:

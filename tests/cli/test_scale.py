@@ -34,9 +34,14 @@ def files(tmp_path_factory):
         reverse_step=20, descents=1, draws=1, target="joint", training=Training(updates=2)
     )
     save_transform(quick.fit(DemoSet(good, noisy.first(500)), Seeds(0)), folder / "model")
-    done = elute(*command(folder, "whole.npz"))
-    assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def whole(files):
+    """Purified, undisturbed."""
+    done = elute(*command(files, "whole.npz"))
+    assert done.returncode == 0, done.stderr
 
 
 def command(folder, out, *more):
@@ -65,6 +70,8 @@ def wait_for_a_shard(process, folder, out):
         time.sleep(0.005)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
 def test_killed_it_goes_on_with_the_shards_that_are_done(files):
     out = "killed.npz"
     process = started(*command(files, out))
@@ -80,6 +87,8 @@ def test_killed_it_goes_on_with_the_shards_that_are_done(files):
     assert_whole(files, out)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
 def test_interrupted_it_leaves_only_shards_and_other_work_does_not_take_them(files):
     out = "interrupted.npz"
     process = started(*command(files, out, "--seed", "1"))
@@ -95,6 +104,8 @@ def test_interrupted_it_leaves_only_shards_and_other_work_does_not_take_them(fil
     assert_whole(files, out)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
 def test_noise_is_of_the_row_not_of_the_shard(files):
     """The file as purified in one call of the library, all rows at once."""
     from elute.purify.artefact import load_transform  # noqa: PLC0415
@@ -104,6 +115,7 @@ def test_noise_is_of_the_row_not_of_the_shard(files):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole")
 def test_processes_give_the_same_file(files):
     done = elute(*command(files, "two.npz", "--jobs", "2"))
     assert done.returncode == 0, done.stderr
@@ -111,6 +123,7 @@ def test_processes_give_the_same_file(files):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole")
 def test_a_ray_cluster_gives_the_same_file_and_a_killed_worker_costs_one_shard(files):
     pytest.importorskip("ray")
     out = "ray.npz"
