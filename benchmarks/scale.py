@@ -7,8 +7,9 @@ Each command runs in a process of its own. Peak memory is the largest sum over t
 below it of what they hold for themselves (USS), looked at every half second, so that pages
 that a file shares with the system's cache do not count; `rss_gib` is the largest resident set of
 the command's own process, which counts them. Seconds are those of the clock; `cpu_seconds`, of the
-processor, hardly depend on what else the machine does. Files are deleted afterwards; they take three
-times the data. Results go to `benchmarks/results/scale.json`, where each command replaces its own.
+processor, hardly depend on what else the machine does (those of Ray's workers are not counted).
+Files are deleted afterwards; they take three times the data. Results go to
+`benchmarks/results/scale.json`, where each command replaces its own.
 """
 
 import argparse

@@ -162,6 +162,14 @@ def test_engines_that_do_not_fit_are_refused(files, run_here):
     assert not (files / "never.npz").exists()
 
 
+def test_what_a_format_cannot_hold_is_refused_before_the_work(files, run_here, monkeypatch):
+    monkeypatch.setattr("elute.cli.purify.shard_folder", lambda *_: pytest.fail("it was begun"))
+    code, _, err = run_here(*command(files, "never.h5", "--to", "vild", "--strict"))
+    assert code == 2
+    assert f"{files / 'never.h5'}: vild cannot hold everything: rewards are unknown" in err
+    assert not [path for path in files.iterdir() if "never" in path.name]
+
+
 def test_a_small_file_needs_no_shards(files, run_here, monkeypatch):
     def no_folder(*_):
         pytest.fail("shards for a small file")

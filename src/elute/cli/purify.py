@@ -19,7 +19,8 @@ from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.audit import audit
 from elute.demos.audit.finding import Finding
 from elute.demos.audit.sample import SAMPLE_ROWS, take_sample
-from elute.demos.files import open_demos, save, split_spec
+from elute.demos.files import check_losses, guess_format, open_demos, save, split_spec
+from elute.demos.formats import format_module
 from elute.demos.hdf5 import stamp
 from elute.demos.output import check_output
 from elute.demos.view import taken
@@ -75,6 +76,7 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     _check(noisy, output, options)
     seeds = Seeds(options.seed)
     source = _first(noisy, options.rows)
+    format_module(options.to or guess_format(output, source.provenance.format))
     good = _first(options.optimal, options.optimal_rows)
     optimal = good.rows(0, good.episodes.n_rows)
     sample = at_most(source, MOST_ROWS, seeds)
@@ -184,6 +186,8 @@ def _in_shards(
     with ExitStack() as stack:
         shards: Shards | None = None
         if len(bounds) > 1 or options.engine != "local":
+            if options.strict:  # not only when all the work is done
+                check_losses(source, output, format=options.to, transform=purification)
             folder = output.with_name(f".{output.name}.shards")
             shards = stack.enter_context(shard_folder(folder, work))
             _finish(Work(source, purification, shards), bounds, options)

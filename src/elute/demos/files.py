@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from elute.demos.format import ReadOptions
 from elute.demos.formats import FORMATS, format_module
 from elute.demos.output import output
 from elute.demos.uninterrupted import uninterrupted
+from elute.demos.view import taken
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource, chunks
 
@@ -119,11 +121,8 @@ def save(
         with uninterrupted():
             writer = format_module(name).write(temporary, described, sample)
             stack.callback(writer.close)
-        if strict and writer.losses:
-            raise EluteError(
-                f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
-                hint="leave out --strict to write it all the same",
-            )
+        if strict:
+            _refuse(path, name, writer.losses)
         in_file = writer.copied and _is_in_file(source)
         for start, rows, changed in _transformed(source, transform):
             with uninterrupted():
@@ -132,6 +131,28 @@ def save(
         with uninterrupted():
             writer.finish()
     return writer.losses
+
+
+def check_losses(
+    source: DemoSource, path: Path, *, format: str = "", transform: Transform | None = None
+) -> None:
+    """Refuse now what `save` with `strict` would refuse, by writing one row elsewhere.
+
+    Raises:
+        EluteError: the format cannot hold everything.
+    """
+    name = format or guess_format(path, source.provenance.format)
+    first = taken(source, source.episodes.pieces(0, 1))
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        _refuse(path, name, save(first, Path(folder) / path.name, format=name, transform=transform))
+
+
+def _refuse(path: Path, name: str, losses: Sequence[str]) -> None:
+    if losses:
+        raise EluteError(
+            f"{path}: {name} cannot hold everything: " + "; ".join(losses),
+            hint="leave out --strict to write it all the same",
+        )
 
 
 def _is_in_file(source: DemoSource) -> bool:

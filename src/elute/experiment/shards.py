@@ -21,7 +21,7 @@ from elute.experiment.parallel import Report, parallel
 from elute.purify.shards import Purification, Shards, differences
 from elute.types import Demonstrations, DemoSource
 
-Bounds = tuple[int, int]
+Span = tuple[int, int]
 """First row of a shard, and the row after its last."""
 AHEAD = 2
 """Shards that an actor has at once: one to work on, one to go on with."""
@@ -38,14 +38,14 @@ class Work:
     shards: Shards
 
 
-Engine = Callable[[Work, Sequence[Bounds]], Iterator[int]]
+Engine = Callable[[Work, Sequence[Span]], Iterator[int]]
 """Finishes these shards; yields the rows of each when it is on the disk."""
 
 
 def local(jobs: int) -> Engine:
     """Over processes of this machine."""
 
-    def engine(work: Work, missing: Sequence[Bounds]) -> Iterator[int]:
+    def engine(work: Work, missing: Sequence[Span]) -> Iterator[int]:
         try:
             for i, _ in parallel(partial(_finish, work=work), missing, jobs=jobs):
                 start, stop = missing[i]
@@ -59,9 +59,9 @@ def local(jobs: int) -> Engine:
     return engine
 
 
-def _finish(bounds: Bounds, report: Report, *, work: Work) -> None:
+def _finish(span: Span, report: Report, *, work: Work) -> None:
     del report  # one shard is not long
-    start, stop = bounds
+    start, stop = span
     rows = work.source.rows(start, stop)
     work.shards.put(start, differences(rows, work.purification(start, rows)))
 
@@ -74,7 +74,7 @@ def ray(jobs: int | None, address: str = "", *, cores: int = 1) -> Engine:
     """
     library = ray_library()
 
-    def engine(work: Work, missing: Sequence[Bounds]) -> Iterator[int]:
+    def engine(work: Work, missing: Sequence[Span]) -> Iterator[int]:
         with connected(library, jobs or cores, address):
             there = int(library.cluster_resources().get("CPU", 1))
             yield from _on_ray(library, work, missing, actors=jobs or there)
@@ -99,19 +99,19 @@ class Worker:
 def _on_ray(
     library: Any,  # noqa: ANN401 (an extra)
     work: Work,
-    missing: Sequence[Bounds],
+    missing: Sequence[Span],
     actors: int,
 ) -> Iterator[int]:
     lasting = library.remote(num_cpus=1, max_restarts=RESTARTS, max_task_retries=RESTARTS)(Worker)
     purification = library.put(work.purification)
     crew = [lasting.remote(purification) for _ in range(min(actors, len(missing)))]
     free, left = crew * AHEAD, list(missing)
-    waiting: dict[Any, tuple[Bounds, Any]] = {}
+    waiting: dict[Any, tuple[Span, Any]] = {}
     while left or waiting:
         while left and free:
-            bounds, actor = left.pop(0), free.pop(0)
-            rows = work.source.rows(*bounds)
-            waiting[actor.purify.remote(bounds[0], rows)] = bounds, actor
+            span, actor = left.pop(0), free.pop(0)
+            rows = work.source.rows(*span)
+            waiting[actor.purify.remote(span[0], rows)] = span, actor
         ready, _ = library.wait(list(waiting), num_returns=1)
         for task in ready:
             (start, stop), actor = waiting.pop(task)
