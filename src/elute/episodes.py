@@ -171,6 +171,17 @@ class Origin:
     carried: tuple[str, ...] = ()
     """Per-row arrays that elute does not hold; a writer of the same format copies them."""
 
+    def cut(self, episodes: Episodes, pieces: Sequence[Piece]) -> "Origin":
+        """Of these pieces of the episodes that it is the origin of."""
+        starts = episodes.starts
+        moved = []
+        for piece in pieces:
+            episode = episodes.of_row(piece.start)
+            source = self.pieces[episode]
+            first = source.start + piece.start - int(starts[episode])
+            moved.append(Piece(first, piece.length, source.shift + piece.shift))
+        return replace(self, pieces=tuple(moved))
+
 
 def read_only(array: Array) -> Array:
     """A view that cannot be written through."""

@@ -20,6 +20,9 @@ from elute.columns import Column, columns, is_action_side
 from elute.episodes import Array, Episodes, Origin, Piece, Provenance, read_only
 from elute.errors import EluteError
 
+CHUNK_ROWS = 65_536
+"""Rows that are in memory at once while a file is worked through."""
+
 
 class DemoSource(Protocol):
     """Rows that can be read a chunk at a time: an open file, or demonstrations in memory."""
@@ -141,7 +144,7 @@ class Demonstrations:
             ),
             extras=extras,
             episodes=self.episodes.cut(pieces),
-            origin=self._cut_origin(pieces),
+            origin=self.origin.cut(self.episodes, pieces) if self.origin is not None else None,
         )
 
     def _check_pieces(self, pieces: Sequence[Piece]) -> None:
@@ -152,18 +155,6 @@ class Demonstrations:
             high = max(piece.start, piece.start + piece.shift) + piece.length
             if piece.length < 1 or low < starts[episode] or high > stops[episode]:
                 raise EluteError(f"{piece} is not inside one episode of {self._source()}")
-
-    def _cut_origin(self, pieces: Sequence[Piece]) -> Origin | None:
-        if self.origin is None:
-            return None
-        starts = self.episodes.starts
-        moved = []
-        for piece in pieces:
-            episode = self.episodes.of_row(piece.start)
-            source = self.origin.pieces[episode]
-            first = source.start + piece.start - int(starts[episode])
-            moved.append(Piece(first, piece.length, source.shift + piece.shift))
-        return replace(self.origin, pieces=tuple(moved))
 
     def rows(self, start: int, stop: int) -> Self:
         """Rows `start..stop`; an episode that is cut ends as truncated."""
@@ -344,18 +335,25 @@ def check_finite(rows: Demonstrations, what: str = "demonstrations") -> None:
         )
 
 
-def chunks(source: DemoSource, max_rows: int = 65_536) -> Iterator[tuple[int, Demonstrations]]:
+def chunks(source: DemoSource, max_rows: int = CHUNK_ROWS) -> Iterator[tuple[int, Demonstrations]]:
     """Read a source in order, at most `max_rows` at a time: (first row, rows).
 
     Chunks end with an episode where they can; only an episode longer than a chunk is cut.
     """
-    stops = source.episodes.stops
-    start, total = 0, source.episodes.n_rows
+    for start, stop in chunk_bounds(source.episodes, max_rows):
+        yield start, source.rows(start, stop)
+
+
+def chunk_bounds(episodes: Episodes, max_rows: int = CHUNK_ROWS) -> list[tuple[int, int]]:
+    """First row of each chunk, and the row after its last."""
+    stops, bounds = episodes.stops, []
+    start, total = 0, episodes.n_rows
     while start < total:
         fitting = int(np.searchsorted(stops, start + max_rows, side="right")) - 1
         stop = int(stops[fitting]) if fitting >= 0 and stops[fitting] > start else start + max_rows
-        yield start, source.rows(start, min(stop, total))
+        bounds.append((start, min(stop, total)))
         start = stop
+    return bounds
 
 
 def _rows(pieces: Sequence[Piece], *, shifted: bool) -> slice | NDArray[np.int64]:

@@ -46,18 +46,20 @@ def test_a_written_file_is_plain_numpy(tmp_path):
         assert arrays["episode_lengths"].tolist() == [5, 3, 7, 1, 4]
 
 
-def test_an_open_file_is_mapped_and_a_loaded_one_is_not(tmp_path):
-    save(rich(), tmp_path / "a.npz")
-    mapped, loaded = open_demos(tmp_path / "a.npz"), load(tmp_path / "a.npz")
-    assert is_mapped(mapped.observations)
-    assert not is_mapped(loaded.observations)
-    assert_same_rows(mapped, loaded)
-
-
-def is_mapped(array):
-    while array is not None and not isinstance(array, np.memmap):
-        array = array.base
-    return array is not None
+def test_of_an_open_file_only_the_rows_asked_for_are_read(tmp_path):
+    path = tmp_path / "a.npz"
+    save(rich(), path)
+    source, loaded = open_demos(path), load(path)
+    assert_same_rows(source.rows(3, 11), loaded[3:11])
+    assert_same_rows(source.select([3, 1]).rows(0, 3), loaded.select([3, 1])[0:3])
+    with zipfile.ZipFile(path) as archive:
+        first, second = archive.infolist()[:2]
+    with path.open("r+b") as file:
+        file.truncate(second.header_offset - 8)  # a number of the last row of the first array
+    array = source.arrays[first.filename.removesuffix(".npy")]
+    assert_same_array(array.read(path, 0, 19), loaded.observations[:19])
+    with pytest.raises(EluteError, match="ends too early"):
+        source.rows(19, 20)
 
 
 def test_text_and_images_are_held(tmp_path):

@@ -71,6 +71,10 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, help="Processes; by default one per core. They change no number."),
 ]
+EngineName = Annotated[str, typer.Option("--engine", metavar="local|ray")]
+Address = Annotated[
+    str, typer.Option(help="Of a Ray cluster that runs; by default one is made here.")
+]
 OptimalRows = Annotated[int | None, typer.Option(min=1, help="Use only the first N optimal rows.")]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="hopper, gym:Pendulum-v1, ...")]
 ReverseStep = Annotated[
@@ -147,9 +151,12 @@ def open_file(
 def open_first(file: str, rows: int | None) -> "DemoSource":
     """A file, or only its first rows, which alone are read."""
     from elute.demos.files import open_demos
+    from elute.demos.view import taken
 
     source = open_demos(named(file))
-    return source if rows is None else source.rows(0, min(rows, source.episodes.n_rows))
+    if rows is None or rows >= source.episodes.n_rows:
+        return source
+    return taken(source, source.episodes.pieces(0, rows))
 
 
 def parse_bounds(text: str) -> "Bounds":

@@ -11,7 +11,7 @@ from elute.cli.tables import show_audit
 from elute.demos.audit.alignment import SHIFTS, Replay
 from elute.demos.audit.audit import Audit, audit, own_bounds
 from elute.demos.audit.finding import Finding
-from elute.demos.audit.repair import repaired
+from elute.demos.audit.repair import clipping, repaired
 from elute.demos.audit.summary import Bounds
 from elute.demos.files import save
 from elute.envs.task import check_columns, find_task
@@ -40,7 +40,7 @@ def run(
     good = open_file(optimal, keys, columns, horizon, task) if optimal else None
     for data in filter(None, (source, good)):
         _check_task(task, data)
-    with progress("auditing") as update:
+    with progress("auditing", "rows") as update:
         found = audit(
             source, optimal=good, bounds=limits, horizon=horizon, replay=replay, progress=update
         )
@@ -101,11 +101,16 @@ def _fix(
     if clip and limits is None:
         raise EluteError("--clip needs the bounds of the actions", hint="give --task or --bounds")
     own = [finding for finding in found.findings if not finding.about_optimal]
-    mended = repaired(source.rows(0, source.episodes.n_rows), own, clip=limits)
-    with progress("writing") as update:
+    mended = repaired(source, own)
+    clipped = clipping(mended, limits) if limits is not None else None
+    with progress("writing", "rows") as update:
         spare = [good] if good is not None else []
-        say_losses(save(mended, path, strict=strict, spare=spare, progress=update))
-    for step in mended.provenance.steps[len(source.provenance.steps) :]:
+        say_losses(
+            save(mended, path, transform=clipped, strict=strict, spare=spare, progress=update)
+        )
+    first = mended.rows(0, 1)
+    provenance = (clipped(0, first) if clipped else first).provenance
+    for step in provenance.steps[len(source.provenance.steps) :]:
         details = ", ".join(f"{k}={v}" for k, v in step.items() if k != "operation")
         say(f"{step['operation']}: {details}")
     made = [finding.repair for finding in own if finding.repair not in ("", "clip")]

@@ -25,6 +25,7 @@ from elute.cli.show import complete_path, print_json, progress, say, say_losses
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
+    from elute.demos.files import Transform
     from elute.types import DemoSource
 
 app = typer.Typer(help="Look at, check, convert and spoil demonstrations.", no_args_is_help=True)
@@ -42,7 +43,7 @@ def info(
     from elute.cli import tables
 
     source = open_file(file, keys, columns, horizon)
-    with progress("reading") as update:
+    with progress("reading", "rows") as update:
         facts = tables.facts(source, update)
     if as_json:
         print_json(facts)
@@ -117,29 +118,36 @@ def convert(
     from elute.demos.audit.finding import counted
     from elute.demos.files import save
 
-    source = open_file(file, keys, columns, horizon, fps=fps)
+    source, transform = open_file(file, keys, columns, horizon, fps=fps), None
     if adapt:
-        source = _adapted(source, adapt, strict)
-    with progress("converting") as update:
-        losses = save(source, out, format=to, strict=strict, progress=update)
+        source, transform = _adapted(source, adapt, strict)
+    with progress("converting", "rows") as update:
+        losses = save(source, out, format=to, transform=transform, strict=strict, progress=update)
     say_losses(losses)
     rows = counted(source.episodes.n_rows, "row")
     say(f"wrote {out}: {rows} in {counted(len(source.episodes), 'episode')}")
 
 
-def _adapted(source: "DemoSource", task: str, strict: bool) -> "DemoSource":
+def _adapted(
+    source: "DemoSource", task: str, strict: bool
+) -> "tuple[DemoSource, Transform | None]":
+    """The demonstrations, and what cuts each chunk of them to the columns of a task."""
     from elute.collect.adapt import adapt
+    from elute.collect.extract import is_raw
     from elute.envs.task import find_task
 
-    rows = source.rows(0, source.episodes.n_rows)
-    adapted = adapt(rows, find_task(task))
-    width, kept = rows.observations.shape[1], adapted.observations.shape[1]
-    if width > kept and adapted.provenance.steps[-1]["operation"] == "adapt":
-        lost = f"observation columns {kept} to {width - 1}"
-        if strict:
-            raise EluteError(f"{task} has no place for {lost}", hint="leave out --strict")
-        say_losses([lost])
-    return adapted
+    known, n = find_task(task), source.episodes.n_rows
+    if is_raw(source):  # observations are computed, episode by episode
+        return adapt(source.rows(0, n), known), None
+    width = len(source.observation_columns)
+    kept = len(adapt(source.rows(0, 1), known).observation_columns)
+    if width == kept:
+        return source, None
+    lost = f"observation columns {kept} to {width - 1}"
+    if strict:
+        raise EluteError(f"{task} has no place for {lost}", hint="leave out --strict")
+    say_losses([lost])
+    return source, lambda start, rows: adapt(rows, known)
 
 
 @app.command()
@@ -170,7 +178,7 @@ def corrupt(
     def spoiled(start: int, rows: Demonstrations) -> Demonstrations:
         return spoil(rows, kind, level, seed=seed, first_row=start)
 
-    with progress("corrupting") as update:
+    with progress("corrupting", "rows") as update:
         losses = save(source, out, format=to, transform=spoiled, strict=strict, progress=update)
     say_losses(losses)
     say(f"wrote {out}: {kind} noise of level {level} on {source.episodes.n_rows} rows")

@@ -10,6 +10,8 @@ import typer
 from elute import __version__
 from elute.cli import demos
 from elute.cli.arguments import (
+    Address,
+    EngineName,
     File,
     Json,
     OptimalRows,
@@ -99,6 +101,9 @@ def purify(
     bounds: Annotated[
         str, typer.Option(help="With --clip: bounds of the actions.", metavar="LO,HI")
     ] = "",
+    engine: EngineName = "local",
+    address: Address = "",
+    jobs: Workers = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     to: To = "",
     strict: Strict = False,
@@ -118,7 +123,8 @@ def purify(
     )  # fmt: skip
     options = job.PurifyOptions(
         optimal=optimal, optimal_rows=optimal_rows, rows=rows, purifier=purifier,
-        save_model=save_model, figure=figure, seed=seed, to=to, strict=strict, as_json=as_json,
+        save_model=save_model, figure=figure, engine=engine, address=address, jobs=jobs,
+        seed=seed, to=to, strict=strict, as_json=as_json,
     )  # fmt: skip
     job.run(noisy, output, options)
 
@@ -216,10 +222,8 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help='Overrule: seeds=1, tasks=["ant"], ...'),
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="local|ray")] = "local",
-    address: Annotated[
-        str, typer.Option(help="Of a Ray cluster that runs; by default one is made here.")
-    ] = "",
+    engine: EngineName = "local",
+    address: Address = "",
     jobs: Workers = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be run, and for how long.")

@@ -1,6 +1,8 @@
 """`elute purify`: fit a purifier on the good demonstrations and clean the others."""
 
-from dataclasses import dataclass, replace
+import hashlib
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -10,33 +12,39 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from elute.cli.arguments import named, open_first
+from elute.cli.arguments import cores, named, open_first
 from elute.cli.purifier import check_options, clipped, fit_purifier
 from elute.cli.show import out, print_json, progress, say, say_losses
 from elute.demos.audit.alignment import alignment_findings
 from elute.demos.audit.audit import audit
 from elute.demos.audit.finding import Finding
 from elute.demos.audit.sample import SAMPLE_ROWS, take_sample
-from elute.demos.files import open_demos, save, split_spec
+from elute.demos.files import check_losses, guess_format, open_demos, save, split_spec
+from elute.demos.formats import format_module
+from elute.demos.hdf5 import stamp
 from elute.demos.output import check_output
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.experiment.cluster import ray_library
 from elute.experiment.purifiers import PurifierOptions
+from elute.experiment.shards import Engine, Work, local, ray
+from elute.experiment.stages import digest
 from elute.purify.artefact import save_transform
 from elute.purify.diffusion import DiffusionTransform
 from elute.purify.filters import FilterTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Transform
 from elute.purify.select import MOST_ROWS, Choice, at_most, sample_rows
+from elute.purify.shards import MOVED, Purification, Shards, shard_folder
 from elute.purify.wiener import WienerTransform
 from elute.report.before_after import SERIES_ROWS, BeforeAfter, check_figure, draw_before_after
 from elute.rng import Seeds
-from elute.types import Demonstrations, DemoSet, DemoSource
+from elute.types import Demonstrations, DemoSet, DemoSource, chunk_bounds
 
-MOVED = "moved"
-"""Extra column: how far each pair moved, in standard deviations per column."""
 MOST_FINDINGS = 3
 """Of the audit that are said; the audit itself says them all."""
+PROBE_ROWS = 16
+"""Of the file, purified to see whether shards are of the same work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +57,9 @@ class PurifyOptions:
     purifier: PurifierOptions
     save_model: Path | None
     figure: Path | None
+    engine: str
+    address: str
+    jobs: int | None
     seed: int
     to: str
     strict: bool
@@ -64,6 +75,7 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     _check(noisy, output, options)
     seeds = Seeds(options.seed)
     source = open_first(noisy, options.rows)
+    format_module(options.to or guess_format(output, source.provenance.format))
     good = open_first(options.optimal, options.optimal_rows)
     source = _labelled(source, good)
     optimal = good.rows(0, good.episodes.n_rows)
@@ -76,26 +88,21 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     transform = clipped(fitted, demos, options.purifier)
     columns = (*optimal.observation_columns, *optimal.action_columns)
     normaliser = Normaliser.fit(np.concatenate([optimal.pairs, sample.pairs]), columns)
-    chosen = sample_rows(source.episodes.n_rows, MOST_ROWS, seeds)
-    purification = Purification(transform, normaliser.scale, chosen, options.seed)
-    in_one_batch = isinstance(fitted, DiffusionTransform) and fitted.purifier.batch_statistics
-    with progress("purifying") as update:
-        losses = save(
-            purification(0, source.rows(0, source.episodes.n_rows)) if in_one_batch else source,
-            output,
-            format=options.to,
-            transform=None if in_one_batch else purification,
-            strict=options.strict,
-            progress=update,
-        )
+    purification = Purification(transform, normaliser.scale, options.seed)
+    seen = Seen(sample_rows(source.episodes.n_rows, MOST_ROWS, seeds))
+    if isinstance(fitted, DiffusionTransform) and fitted.purifier.batch_statistics:
+        losses = _in_one_batch(source, purification, seen, output, options)
+    else:
+        work = _work(source, good, purification, options)
+        losses = _in_shards(source, purification, seen, work, output, options)
     _checkpoint(output).unlink(missing_ok=True)
     say_losses(losses)
-    pairs, moved = purification.sample()
+    pairs, moved = seen.sample()
     distances = [_distances(optimal.pairs, rows, normaliser) for rows in (sample.pairs, pairs)]
     report = _settings(fitted, choice, options) | {
         "rows": source.episodes.n_rows,
         "optimal_rows": len(optimal),
-        "moved": purification.mean_move(source),
+        "moved": seen.mean_move(source),
         "distance": {"before": float(distances[0].mean()), "after": float(distances[1].mean())},
     }
     if options.as_json:
@@ -118,25 +125,21 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
         say(f"wrote {options.figure}")
 
 
-class Purification:
-    """Purifies a file chunk by chunk, and remembers what is said about it afterwards."""
+class Seen:
+    """Remembers, of purified chunks that pass by, what is said about them afterwards."""
 
-    def __init__(self, transform: Transform, scale: Array, chosen: Array, seed: int) -> None:
-        self.transform, self.scale, self.chosen, self.seed = transform, scale, chosen, seed
+    def __init__(self, chosen: Array) -> None:
+        self.chosen = chosen
         # by first row, because a writer may ask for the same rows twice
         self.totals: dict[int, Array] = {}
         self.kept: dict[int, tuple[Array, Array]] = {}
 
-    def __call__(self, start: int, rows: Demonstrations) -> Demonstrations:
-        """These rows, purified, with how far each moved."""
-        cleaned = self.transform(rows, first_row=start, seed=self.seed)
-        away = cleaned.pairs - rows.pairs
-        moved = np.sqrt(((away / self.scale) ** 2).mean(axis=1))
+    def __call__(self, start: int, rows: Demonstrations, cleaned: Demonstrations) -> None:
+        """Rows before and after."""
         inside = (self.chosen >= start) & (self.chosen < start + len(rows))
         kept = self.chosen[inside] - start
-        self.totals[start] = np.abs(away).sum(axis=0)
-        self.kept[start] = cleaned.pairs[kept], moved[kept]
-        return cleaned.with_extra(MOVED, moved)
+        self.totals[start] = np.abs(cleaned.pairs - rows.pairs).sum(axis=0)
+        self.kept[start] = cleaned.pairs[kept], cleaned.extras[MOVED][kept]
 
     def sample(self) -> tuple[Array, Array]:
         """Of the chosen rows: the purified pairs, and how far they moved."""
@@ -148,6 +151,114 @@ class Purification:
         columns = (*source.observation_columns, *source.action_columns)
         mean = np.sum(list(self.totals.values()), axis=0) / source.episodes.n_rows
         return {column.name: float(m) for column, m in zip(columns, mean, strict=True)}
+
+
+def _in_one_batch(
+    source: DemoSource,
+    purification: Purification,
+    seen: Seen,
+    output: Path,
+    options: PurifyOptions,
+) -> list[str]:
+    """All rows at once, because every row shapes every other."""
+    if options.engine != "local":
+        raise EluteError(
+            f"--engine {options.engine}: this purifier needs all rows in one batch",
+            hint="leave out --engine, or choose another preset",
+        )
+    rows = source.rows(0, source.episodes.n_rows)
+    cleaned = purification(0, rows)
+    seen(0, rows, cleaned)
+    return save(cleaned, output, format=options.to, strict=options.strict)
+
+
+def _in_shards(
+    source: DemoSource,
+    purification: Purification,
+    seen: Seen,
+    work: str,
+    output: Path,
+    options: PurifyOptions,
+) -> list[str]:
+    """Purify what is not purified yet, then write it all in order."""
+    bounds = chunk_bounds(source.episodes)
+    ends = dict(bounds)
+    with ExitStack() as stack:
+        shards: Shards | None = None
+        if len(bounds) > 1 or options.engine != "local":
+            if options.strict:  # not only when all the work is done
+                check_losses(source, output, format=options.to, transform=purification)
+            folder = output.with_name(f".{output.name}.shards")
+            shards = stack.enter_context(shard_folder(folder, work))
+            _finish(Work(source, purification, shards), bounds, options)
+
+        def change(start: int, rows: Demonstrations) -> Demonstrations:
+            whole = ends.get(start) == start + len(rows)
+            stored = shards.patch(start, rows) if shards is not None and whole else None
+            cleaned = purification(start, rows) if stored is None else stored
+            if whole:
+                seen(start, rows, cleaned)
+            return cleaned
+
+        with progress("writing" if shards else "purifying", "rows") as update:
+            return save(
+                source,
+                output,
+                format=options.to,
+                transform=change,
+                strict=options.strict,
+                progress=update,
+            )
+
+
+def _finish(work: Work, bounds: list[tuple[int, int]], options: PurifyOptions) -> None:
+    """Every shard that is missing."""
+    missing = work.shards.missing(bounds)
+    total = work.source.episodes.n_rows
+    done = before = total - sum(stop - start for start, stop in missing)
+    if before:
+        say(f"going on with {len(bounds) - len(missing)} of {len(bounds)} shards done")
+    if not missing:
+        return
+    engine = _engine(options)
+    with progress("purifying", "rows", before=before) as update:
+        for rows in engine(work, missing):
+            done += rows
+            update(done, total)
+
+
+def _engine(options: PurifyOptions) -> Engine:
+    if options.engine == "ray":
+        return ray(options.jobs, options.address, cores=cores(None))
+    return local(cores(options.jobs))
+
+
+def _work(
+    source: DemoSource, good: DemoSource, purification: Purification, options: PurifyOptions
+) -> str:
+    """A digest of all that the purified rows depend on: files, settings, and a few rows purified.
+
+    The last say what the settings do not, such as versions of the libraries.
+    """
+    probe = purification(0, source.rows(0, min(PROBE_ROWS, source.episodes.n_rows)))
+    model = options.purifier.model
+    facts = {
+        "inputs": [_identity(data) for data in (source, good)],
+        "purifier": {k: str(v) for k, v in asdict(options.purifier).items()},
+        "model": stamp(model) if model is not None else None,
+        "seed": options.seed,
+        "probe": hashlib.sha256(probe.pairs.tobytes()).hexdigest(),
+    }
+    return digest(facts)
+
+
+def _identity(source: DemoSource) -> list[Any]:
+    """Which rows of which file, and when that was changed last."""
+    columns = [(c.name, c.role) for c in (*source.observation_columns, *source.action_columns)]
+    rows, origin = [source.episodes.lengths.tolist(), columns], source.origin
+    if origin is None:
+        return [*rows, source.provenance.source]
+    return [*rows, str(origin.path.resolve()), origin.stamp, origin.pieces]
 
 
 def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
@@ -166,6 +277,12 @@ def _check(noisy: str, output: Path, options: PurifyOptions) -> None:
         if options.purifier.method != "diffusion":
             raise EluteError(f"--save-model: {options.purifier.method} has no model to save")
     check_options(options.purifier)
+    if options.engine not in ("local", "ray") or (options.address and options.engine != "ray"):
+        raise EluteError(
+            f"--engine {options.engine}", hint="local, or ray with or without --address"
+        )
+    if options.engine == "ray":
+        ray_library()
 
 
 def _checkpoint(output: Path) -> Path:

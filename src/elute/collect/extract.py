@@ -32,7 +32,7 @@ from elute.envs.sawyer_arm import (
 from elute.envs.task import Task
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.types import Demonstrations
+from elute.types import Demonstrations, DemoSource
 
 STATES, ARM, GRIPPER = "states", "joint_velocities", "gripper_actuations"
 _FINGERS = slice(21, 23)
@@ -42,7 +42,7 @@ _SIZES = {"free": (7, 6), "ball": (4, 3)}
 """Positions and velocities of a joint, where it is not one of each."""
 
 
-def is_raw(demos: Demonstrations) -> bool:
+def is_raw(demos: DemoSource) -> bool:
     """Whether simulator states stand in for observations."""
     return [block.key for block in blocks(demos.observation_columns)] == [STATES]
 

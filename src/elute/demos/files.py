@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from elute.demos.format import ReadOptions
 from elute.demos.formats import FORMATS, format_module
 from elute.demos.output import output
 from elute.demos.uninterrupted import uninterrupted
+from elute.demos.view import taken
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource, chunks
 
@@ -83,14 +84,6 @@ def load(
 ) -> Demonstrations:
     """Read demonstrations into memory; arguments as for `open_demos`."""
     source = open_demos(spec, options=options, columns=columns, task=task)
-    if isinstance(source, Demonstrations):  # mapped from its file: take it off the disk
-        arrays: dict[str, Any] = {
-            name: None if array is None else np.array(array)
-            for name in ("observations", "actions", "rewards", "next_observations")
-            for array in (getattr(source, name),)
-        }
-        extras = {name: np.array(array) for name, array in source.extras.items()}
-        return replace(source, **arrays, extras=extras)
     return source.rows(0, source.episodes.n_rows)
 
 
@@ -126,15 +119,14 @@ def save(
         first = source.rows(0, 1)
         sample = transform(0, first) if transform else first
         described = _Described(source, sample, name)
+        if first.origin is not None and sample.origin is None:
+            described.origin = None  # what the transform made no longer fits the file
         with uninterrupted():
             writer = format_module(name).write(temporary, described, sample)
             stack.callback(writer.close)
-        if strict and writer.losses:
-            raise EluteError(
-                f"{path}: {name} cannot hold everything: " + "; ".join(writer.losses),
-                hint="leave out --strict to write it all the same",
-            )
-        in_file = writer.copied and not isinstance(source, Demonstrations)
+        if strict:
+            _refuse(path, name, writer.losses)
+        in_file = writer.copied and _is_in_file(source)
         for start, rows, changed in _transformed(source, transform):
             with uninterrupted():
                 writer.put(start, changed, unchanged=rows if in_file else None)
@@ -142,6 +134,36 @@ def save(
         with uninterrupted():
             writer.finish()
     return writer.losses
+
+
+def check_losses(
+    source: DemoSource, path: Path, *, format: str = "", transform: Transform | None = None
+) -> None:
+    """Refuse now what `save` with `strict` would refuse, by writing one row elsewhere.
+
+    Raises:
+        EluteError: the format cannot hold everything.
+    """
+    name = format or guess_format(path, source.provenance.format)
+    first = taken(source, source.episodes.pieces(0, 1))
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        _refuse(path, name, save(first, Path(folder) / path.name, format=name, transform=transform))
+
+
+def _refuse(path: Path, name: str, losses: Sequence[str]) -> None:
+    if losses:
+        raise EluteError(
+            f"{path}: {name} cannot hold everything: " + "; ".join(losses),
+            hint="leave out --strict to write it all the same",
+        )
+
+
+def _is_in_file(source: DemoSource) -> bool:
+    """Whether a copy of the file has the rows as the source has them."""
+    if isinstance(source, Demonstrations) or source.origin is None:
+        return False
+    # A copy moves arrays by their names alone, whatever they are used as.
+    return not any(piece.shift for piece in source.origin.pieces)
 
 
 def _inputs(source: DemoSource) -> list[Path]:

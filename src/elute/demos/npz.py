@@ -1,24 +1,29 @@
 """elute's own `.npz`: every array by its name, episodes as lengths, the note as text.
 
 Only `observations` and `actions` are required, so `np.savez(path, observations=o, actions=a)`
-makes a valid file (one episode). Arrays are stored uncompressed and are mapped, not loaded.
+makes a valid file (one episode). Arrays are stored uncompressed, so that any rows of them can be
+read alone; those that somebody else compressed are read whole.
 """
 
 import lzma
+import math
 import shutil
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elute.columns import columns
+from elute.columns import Column, columns
 from elute.demos import note
 from elute.demos.format import ReadOptions
 from elute.demos.hdf5 import stamp
 from elute.demos.hdf5_write import container_losses
+from elute.demos.view import taken, whole
 from elute.episodes import Array, Episodes, Origin, Piece, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations, DemoSource
@@ -29,6 +34,7 @@ SUFFIXES = (".npz",)
 _CORE = ("observations", "actions", "rewards", "next_observations")
 _LENGTHS = "episode_lengths"
 _EXTRA = "extra/"
+_SMALL = (_LENGTHS, note.NAME)
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
                lzma.LZMAError, RuntimeError, MemoryError, OverflowError, TypeError,
                SyntaxError)  # fmt: skip
@@ -42,46 +48,122 @@ def detect(path: Path) -> bool:
         return False
 
 
-def read(path: Path, options: ReadOptions) -> Demonstrations:
-    """Open an npz file; its arrays are mapped into memory when they are used."""
+@dataclass(frozen=True)
+class _Stored:
+    """Where an array lies in the file."""
+
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def read(self, path: Path, start: int, stop: int) -> Array:
+        """Rows `start..stop`."""
+        entries = int(np.prod(self.shape[1:], dtype=np.int64))
+        with path.open("rb") as file:
+            file.seek(self.offset + start * entries * self.dtype.itemsize)
+            values: Array = np.fromfile(file, self.dtype, (stop - start) * entries)
+        if len(values) < (stop - start) * entries:
+            raise EluteError(f"{path}: ends too early", hint="the file may be truncated")
+        return values.reshape(stop - start, *self.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class NpzDemos:
+    """An npz file, open in name only: every call opens, reads and closes it."""
+
+    path: Path
+    arrays: Mapping[str, "Array | _Stored"]
+    episodes: Episodes
+    observation_columns: tuple[Column, ...]
+    action_columns: tuple[Column, ...]
+    provenance: Provenance
+    origin: Origin
+
+    def select(self, episodes: Sequence[int]) -> DemoSource:
+        """The same file, only these episodes."""
+        source: DemoSource = self
+        return taken(source, whole(self.episodes, episodes))
+
+    def rows(self, start: int, stop: int) -> Demonstrations:
+        """Rows `start..stop`, read from the file."""
+        read = {
+            name: array.read(self.path, start, stop)
+            if isinstance(array, _Stored)
+            else array[start:stop]
+            for name, array in self.arrays.items()
+        }
+        inside = self.episodes.pieces(start, stop)
+        return self._demonstrations(read, self.episodes.cut(inside), inside)
+
+    def check(self) -> None:
+        """Refuse arrays that do not fit each other, without reading them."""
+        shapes = {
+            name: np.broadcast_to(np.zeros((), array.dtype), array.shape)
+            for name, array in self.arrays.items()
+        }
+        self._demonstrations(shapes, self.episodes, whole(self.episodes, range(len(self.episodes))))
+
+    def _demonstrations(
+        self, arrays: Mapping[str, Array], episodes: Episodes, pieces: Sequence[Piece]
+    ) -> Demonstrations:
+        core = {name: array for name, array in arrays.items() if name in _CORE}
+        extras = {k.removeprefix(_EXTRA): array for k, array in arrays.items() if k not in _CORE}
+        return Demonstrations(
+            **core,
+            extras=extras,
+            episodes=episodes,
+            observation_columns=self.observation_columns,
+            action_columns=self.action_columns,
+            provenance=self.provenance,
+            origin=replace(self.origin, pieces=tuple(pieces)),
+        )
+
+
+def read(path: Path, options: ReadOptions) -> NpzDemos:
+    """Open an npz file."""
     del options  # the file says all
     try:
-        arrays = _mapped(path)
+        found = _arrays(path)
+        small = {name: _whole(found[name], path) for name in _SMALL if name in found}
     except _UNREADABLE as error:
         raise EluteError(
             f"{path}: cannot be read as {NAME}: {error}",
             hint="the file may be truncated or damaged",
         ) from error
     for name in ("observations", "actions"):
-        if name not in arrays:
-            present = ", ".join(arrays) or "nothing"
+        if name not in found:
+            present = ", ".join(found) or "nothing"
             raise EluteError(f"{path}: array {name!r} is missing", hint=f"it holds {present}")
-    header = _header(arrays, path)
-    extras = {
-        name.removeprefix(_EXTRA): array
-        for name, array in arrays.items()
-        if name not in (*_CORE, _LENGTHS, note.NAME)
-    }
-    starts, lengths = header.episodes.starts.tolist(), header.episodes.lengths.tolist()
-    return Demonstrations(
-        **{name: arrays[name] for name in _CORE if name in arrays},
-        extras=extras,
+    header = _header(found, small, path)
+    demos = NpzDemos(
+        path=path,
+        arrays={name: array for name, array in found.items() if name not in _SMALL},
         episodes=header.episodes,
         observation_columns=header.observation_columns,
         action_columns=header.action_columns,
         provenance=header.provenance,
-        origin=Origin(path, NAME, stamp(path), tuple(map(Piece, starts, lengths))),
+        origin=Origin(
+            path, NAME, stamp(path), tuple(whole(header.episodes, range(len(header.episodes))))
+        ),
     )
+    demos.check()
+    return demos
 
 
-def _header(arrays: dict[str, Array], path: Path) -> note.Header:
+def _whole(array: "Array | _Stored", path: Path) -> Array:
+    return array.read(path, 0, array.shape[0]) if isinstance(array, _Stored) else array
+
+
+def _header(
+    arrays: "Mapping[str, Array | _Stored]", small: Mapping[str, Array], path: Path
+) -> note.Header:
     for name in _CORE[:2]:
-        if arrays[name].ndim != 2:
+        if len(arrays[name].shape) != 2:
             raise EluteError(
                 f"{path}: {name} has shape {arrays[name].shape}; expected (rows, columns)"
             )
-    n = len(arrays["actions"])
-    lengths = arrays.get(_LENGTHS, np.array([n] if n else [], dtype=np.int64))
+    n = arrays["actions"].shape[0]
+    lengths = small.get(_LENGTHS, np.array([n] if n else [], dtype=np.int64))
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise EluteError(f"{path}: {_LENGTHS} are {lengths.dtype} of shape {lengths.shape}; "
                          "expected a list of integers")  # fmt: skip
@@ -91,13 +173,14 @@ def _header(arrays: dict[str, Array], path: Path) -> note.Header:
         action_columns=columns("action", arrays["actions"].shape[1]),
         provenance=Provenance(source=str(path), format=NAME),
     )
-    if note.NAME not in arrays:
+    if note.NAME not in small:
         return header
-    return note.apply(note.decode(str(arrays[note.NAME]), str(path)), header)
+    return note.apply(note.decode(str(small[note.NAME]), str(path)), header)
 
 
-def _mapped(path: Path) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
+def _arrays(path: Path) -> "dict[str, Array | _Stored]":
+    arrays: dict[str, Array | _Stored] = {}
+    size = path.stat().st_size
     with zipfile.ZipFile(path) as archive, path.open("rb") as raw:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
@@ -113,7 +196,9 @@ def _mapped(path: Path) -> dict[str, Array]:
             start = info.header_offset + 30 + name_length + extra_length + offset
             if dtype.hasobject:
                 raise ValueError(f"{name} holds Python objects")
-            arrays[name] = np.memmap(path, dtype, mode="r", offset=start, shape=shape)
+            arrays[name] = _Stored(start, dtype, shape)
+            if start + dtype.itemsize * math.prod(shape) > size or min(shape) < 0:
+                raise ValueError(f"{name} is longer than the file")
     return arrays
 
 
@@ -156,7 +241,7 @@ class NpzWriter:
             self.parts[name].write(values.astype(self.types[name], copy=False).tobytes())
 
     def finish(self) -> None:
-        """Zip everything, uncompressed so that it can be mapped again."""
+        """Zip everything, uncompressed so that its rows can be read alone."""
         small: dict[str, Array] = {
             _LENGTHS: self.source.episodes.lengths,
             note.NAME: np.array(

@@ -174,6 +174,8 @@ def write(path: Path, source: DemoSource, sample: Demonstrations) -> hdf5_write.
     if origin is not None:
         file, names = _copy(path, origin)
         keys = [block.key for block in blocks(source.observation_columns)]
+        if f"data/{names[0]}/obs/{keys[0]}" not in file:  # elute named the arrays
+            keys = _observation_names(source.observation_columns)
     else:
         losses += hdf5_write.filler_losses(sample)
         names = demo_groups.new_names(source.episodes, first=0)

@@ -18,6 +18,7 @@ from typing import Any
 from elute import results
 from elute.errors import EluteError
 from elute.experiment.cell import Place, run_cell, run_digest
+from elute.experiment.cluster import connected, ray_library
 from elute.experiment.parallel import Progress, Report, parallel
 from elute.experiment.spec import Run
 from elute.experiment.stages import claim
@@ -79,30 +80,14 @@ def ray(jobs: int, address: str = "") -> Engine:
     Raises:
         EluteError: Ray is not installed, or there is no cluster at the address.
     """
-    try:
-        import ray as library  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise EluteError("--engine ray needs Ray", hint="pip install 'elute[ray]'") from error
+    library = ray_library()
 
     def engine(runs: Sequence[Run], place: Place, path: Path, progress: Progress) -> Iterator[Done]:
         del progress  # Ray's own page shows it
-        _connect(library, jobs, address)
-        try:
+        with connected(library, jobs, address):
             yield from _on_ray(library, runs, place, path)
-        finally:
-            library.shutdown()
 
     return engine
-
-
-def _connect(library: Any, jobs: int, address: str) -> None:  # noqa: ANN401 (an extra)
-    given = {"address": address} if address else {"num_cpus": jobs, "include_dashboard": False}
-    try:
-        library.init(log_to_driver=False, **given)
-    except ConnectionError as error:
-        raise EluteError(
-            f"no Ray cluster at {address}", hint="ray start --head starts one"
-        ) from error
 
 
 def _on_ray(

@@ -38,15 +38,23 @@ class NearestPurifier:
         optimal, others = demos.optimal.observations, demos.supplementary.observations
         columns = demos.optimal.observation_columns
         normaliser = Normaliser.fit(np.concatenate([optimal, others]), columns)
-        tree = cKDTree(_states(normaliser, optimal))
         actions = demos.optimal.actions.astype(np.float64)
-
-        def act(observations: Array) -> Array:
-            _, nearest = tree.query(_states(normaliser, observations))
-            found: Array = actions[nearest]
-            return found
-
+        act = _Nearest(normaliser, cKDTree(_states(normaliser, optimal)), actions)
         return ControlTransform("nearest", act, optimal.shape[1], actions.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Nearest:
+    """A function that can be sent to another process."""
+
+    normaliser: Normaliser
+    tree: cKDTree
+    actions: Array
+
+    def __call__(self, observations: Array) -> Array:
+        _, nearest = self.tree.query(_states(self.normaliser, observations))
+        found: Array = self.actions[nearest]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
