@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from elute.collect.catalogue import fetch
+from elute.collect.catalogue import ROWS, fetch
 from elute.demos.audit.repair import realign
 from elute.demos.files import load
 from elute.errors import EluteError
@@ -20,6 +20,8 @@ EPISODE_ROWS = 1000
 def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
     """D_o and D_s of a run."""
     optimal, others = _files(run, data, folder)
+    if run.regime == "expert":
+        return DemoSet(optimal.first(ROWS))
     if run.regime == "episode":
         return DemoSet(optimal.select([0]), others.first(EPISODE_ROWS))
     if run.regime == "spread":

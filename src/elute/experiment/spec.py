@@ -7,7 +7,7 @@
     methods = ["bc-opt", "bc-all", "dp-bc"]
     seeds = 5
 
-Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
+Every combination is a run. `steps` is how long methods play that learn online. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
 `[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors.
 """
 
@@ -24,14 +24,14 @@ from pydantic import TypeAdapter, ValidationError
 from elute.collect.catalogue import RECIPES
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import find_method
+from elute.experiment.methods import METHODS, Method, find_method
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import with_settings
-from elute.learners.learner import Learner
+from elute.learners.adversarial import OnlineMethod
 
-Regime = Literal["paper", "spread", "episode"]
+Regime = Literal["paper", "spread", "episode", "expert"]
 """paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
-one optimal episode and 1000 other rows."""
+one optimal episode and 1000 other rows. expert: 5000 optimal rows and no others."""
 PREFIXES = {
     "dp": "diffusion",
     **{name: name for name in ("wiener", "gaussian", "mean", "median", "nearest", "relabel")},
@@ -68,6 +68,8 @@ class Experiment:
     target: str = ""
     reverse_steps: tuple[int | Literal["auto"], ...] = ("auto",)
     """Of the diffusion purifier."""
+    steps: int | None = None
+    """Of the environment, for methods that play it."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of learners, by the method's name."""
     data: Data | None = None
@@ -117,7 +119,7 @@ class Run:
         options = given["purifier"]
         return cls(**{**given, "purifier": None if options is None else PurifierOptions(**options)})
 
-    def learner(self) -> Learner:
+    def learner(self) -> Method:
         """As the method's name and the settings say."""
         _, learner = split_method(self.method)
         return with_settings(find_method(learner, self.preset), self.settings)
@@ -181,8 +183,7 @@ def _check(experiment: Experiment) -> None:
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
-    for method in experiment.methods:
-        find_method(split_method(method)[1], experiment.preset)
+    _check_methods(experiment)
     for name in set(experiment.settings) - set(experiment.methods):
         raise EluteError(f"settings of {name}, which is not among the methods")
     if experiment.seeds < 1 or experiment.episodes < 1:
@@ -194,12 +195,25 @@ def _check(experiment: Experiment) -> None:
             make_purifier(run.purifier)
 
 
+def _check_methods(experiment: Experiment) -> None:
+    for method in experiment.methods:
+        find_method(split_method(method)[1], experiment.preset)
+    if experiment.steps is not None and not any(map(is_online, experiment.methods)):
+        raise EluteError("steps: none of the methods plays a task", hint="leave it out")
+
+
 def split_method(name: str) -> tuple[str | None, str]:
     """The purifier's name, if there is one, and the learner's."""
     prefix, _, rest = name.partition("-")
     if prefix in PREFIXES and rest:
         return PREFIXES[prefix], rest
     return None, "bc" if name == "bc-all" else name
+
+
+def is_online(method: str) -> bool:
+    """Whether it plays the task while it learns."""
+    presets = METHODS.get(split_method(method)[1], {})
+    return any(isinstance(make(), OnlineMethod) for make in presets.values())
 
 
 def runs(experiment: Experiment) -> list[Run]:
@@ -219,12 +233,19 @@ def runs(experiment: Experiment) -> list[Run]:
             episodes=experiment.episodes,
             preset=experiment.preset,
             purifier=None,
-            settings=experiment.settings.get(method, {}),
+            settings=_settings(experiment, method),
         )
         for options in _purifiers(experiment, method):
             fixed = options is not None and options.reverse_step != "auto"
             made.append(replace(run, purifier=options, max_step=highest if fixed else 0))
     return made
+
+
+def _settings(experiment: Experiment, method: str) -> Mapping[str, Any]:
+    given = experiment.settings.get(method, {})
+    if experiment.steps is None or not is_online(method):
+        return given
+    return {"loop.env_steps": experiment.steps, **given}
 
 
 def _purifiers(experiment: Experiment, method: str) -> list[PurifierOptions | None]:
