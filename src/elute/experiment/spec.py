@@ -7,8 +7,9 @@
     methods = ["bc-opt", "bc-all", "dp-bc"]
     seeds = 5
 
-Every combination is a run. `steps` is how long methods play that learn online. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
-`[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors.
+Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
+`steps` is how long methods play that learn online. `[settings.METHOD]` sets hyper-parameters of its
+learner. Unknown keys are errors.
 """
 
 import tomllib
