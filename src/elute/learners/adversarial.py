@@ -65,7 +65,7 @@ from elute.types import DemoSet, check_finite
 
 @dataclass(frozen=True, kw_only=True)
 class Adversarial(Loop):
-    """Settings of the loop, the same for every method; defaults are the paper's but the steps."""
+    """Settings of the loop, the same for every method."""
 
     env_steps: int = 1_000_000
     check_every: int = 50_000
@@ -79,13 +79,17 @@ class Adversarial(Loop):
     """Demonstrations in one update, drawn with replacement; of the policy's rows it sees all."""
     penalty: float = 10.0
     """On slopes that are not allowed."""
-    allowed: tuple[float, float] = (1.0, 1.0)
+    allowed: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest slope that cost nothing."""
 
     @classmethod
     def paper(cls) -> Self:
-        """As long as the paper's."""
-        return cls(env_steps=5_000_000)
+        """As the paper's: five times as long, and slopes of 1 everywhere.
+
+        Then a critic that cannot tell the two apart is punished for being flat, and one that shall
+        be high in the middle and low around it for the top it must have.
+        """
+        return cls(env_steps=5_000_000, allowed=(1.0, 1.0))
 
 
 class Form(NamedTuple):

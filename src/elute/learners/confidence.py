@@ -86,7 +86,7 @@ class Confidence:
             return known
         q, net = tensor(known[~unknown]), self._network(inputs.shape[1], rng)
         labelled, others = inputs[~unknown], inputs[unknown]
-        stream, share = generator(rng), len(others) / len(inputs)
+        stream, share, mean = generator(rng), len(others) / len(inputs), float(q.mean())
         size = max(1, round(self.batch_size * len(others) / len(labelled)))
         optimiser = torch.optim.Adam(net.parameters(), lr=self.learning_rate, amsgrad=True)
         descent = Descent(self.updates, {"classifier": net}, scene.policy, scene.log)
@@ -95,7 +95,8 @@ class Confidence:
             for drawn in descent.draws(stream, len(labelled), self.batch_size):
                 more = torch.randint(0, len(others), (size,), generator=stream)
                 scores = net(torch.cat([labelled[drawn], others[more]]))[:, 0]
-                risk = confidence_risk(scores[: len(drawn)], q[drawn], scores[len(drawn) :], share)
+                first, rest = scores[: len(drawn)], scores[len(drawn) :]
+                risk = confidence_risk(first, q[drawn], rest, share, mean)
                 descent.step(optimiser, risk=risk)
         with evaluating(net):
             found = torch.sigmoid(net(others)[:, 0]).numpy().astype(np.float64)
@@ -111,9 +112,14 @@ class Confidence:
             return nn.Sequential(*parts, nn.Linear(sizes[-1], 1))
 
 
-def confidence_risk(labelled: Tensor, q: Tensor, unlabelled: Tensor, share: float) -> Tensor:
-    """R(g) of scores of rows with known confidences and of rows without, a share of all."""
-    if q.mean() <= 0.5:
+def confidence_risk(
+    labelled: Tensor, q: Tensor, unlabelled: Tensor, share: float, mean: float
+) -> Tensor:
+    """R(g) of scores of rows with known confidences, on average `mean`, and of rows without.
+
+    The latter are a share of all.
+    """
+    if mean <= 0.5:
         sure, rest = q * softplus(-labelled), (1 - share - q) * softplus(labelled)
         others = softplus(unlabelled)
     else:
