@@ -245,7 +245,7 @@ def report(
     table: Annotated[
         str, typer.Option(metavar="1|noise|filters|mixed|reverse-step", help="Print a table.")
     ] = "",
-    figure: Annotated[str, typer.Option(metavar="reverse-step", help="Draw a figure.")] = "",
+    figure: Annotated[str, typer.Option(metavar="reverse-step|online", help="Draw a figure.")] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,
     results: Annotated[
         list[Path] | None,

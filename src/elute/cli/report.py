@@ -13,10 +13,14 @@ from elute.errors import EluteError
 from elute.report import curves as curves_module
 from elute.report import tables
 from elute.report.before_after import check_figure
-from elute.report.html import Report, write_html
+from elute.report.html import Curve, Report, write_html
 from elute.report.paper import REMARKS
 
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
+FIGURES = {
+    "reverse-step": (curves_module.reverse_step_curves, curves_module.draw_reverse_step),
+    "online": (curves_module.online_curves, curves_module.draw_online),
+}
 
 
 def run(
@@ -36,10 +40,25 @@ def run(
         _table(rows, table, format, as_json)
     elif html is not None:
         check_output(html)
-        write_html(html, Report(rows=rows, command=f"elute report --html {html.name}"))
+        told = Report(rows=rows, curves=_curves(rows), command=f"elute report --html {html.name}")
+        write_html(html, told)
         say(f"wrote {html}")
     else:
         _figure(rows, figure, output, as_json)
+
+
+def _curves(rows: list[dict[str, Any]]) -> list[Curve]:
+    """Of methods that play, a chart for each task."""
+    return [
+        Curve(
+            name=f"{curve.method} on {curve.demos}",
+            x=curve.x,
+            y=curve.mean,
+            x_name="environment steps",
+            y_name=f"mean return, {curve.task}",
+        )
+        for curve in curves_module.online_curves(rows)
+    ]
 
 
 def read_rows(places: list[Path]) -> list[dict[str, Any]]:
@@ -111,8 +130,9 @@ def _plain(text: str) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
-    _known(name, ["reverse-step"], "figure")
-    found = curves_module.reverse_step_curves(rows)
+    _known(name, list(FIGURES), "figure")
+    find, draw = FIGURES[name]
+    found = find(rows)
     if as_json:
         print_json(curves_module.as_json(found))
         return
@@ -120,5 +140,5 @@ def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: b
         raise EluteError(f"no lines for figure {name}", hint="elute run runs what it needs")
     path = path or Path(f"{name}.png")
     check_figure(path, [])
-    curves_module.draw_reverse_step(found, path)
+    draw(found, path)
     say(f"wrote {path}")

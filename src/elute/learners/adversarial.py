@@ -62,6 +62,9 @@ from elute.rl.trpo import TRPO, log_prob
 from elute.rng import Seeds
 from elute.types import DemoSet, check_finite
 
+LARGEST = 1e6
+"""A logit beyond is no judgement."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adversarial(Loop):
@@ -201,12 +204,8 @@ class Inputs:
         self.task = task
         seen = standard_units(rows.observations, rows.observation_columns)
         low, high = task.bounds
-        bounded = np.isfinite(low) & np.isfinite(high)
-        own = standard_units(task.clip(rows.actions.astype(np.float64)))
-        middle = np.where(bounded, (np.where(bounded, low + high, 0.0)) / 2, own[0])
-        half = np.where(bounded, np.where(bounded, high - low, 2.0) / 2, own[1])
-        self.mean = np.concatenate([seen[0], middle])
-        self.scale = np.concatenate([seen[1], half])
+        self.mean = np.concatenate([seen[0], (low + high) / 2])
+        self.scale = np.concatenate([seen[1], (high - low) / 2])
 
     def __call__(self, observations: Array, actions: Array) -> Tensor:
         """(n, S + A), of actions as they are executed."""
@@ -246,8 +245,9 @@ class Judge:
         with torch.no_grad():
             logits = self.logits(played)
             rewards = self.method.form.reward(logits).numpy().astype(np.float64)
-        if not np.isfinite(rewards).all():
-            raise NotFiniteError("the critic's rewards are not finite")
+        largest = float(logits.abs().max())
+        if not largest < LARGEST:
+            raise NotFiniteError(f"the critic's output has grown to {largest:.3g}")
         parts = np.split(rewards, np.cumsum([len(s) for s in stretches])[:-1])
         w = weights.expert
         return parts, told | {
@@ -415,7 +415,7 @@ def check_demos(demos: DemoSet, task: Task) -> None:
     """Refuse demonstrations that the critic could not put beside what is played.
 
     Raises:
-        EluteError: of other dimensions than the task, or not finite.
+        EluteError: of other dimensions than the task, or not finite; or the task has no bounds.
     """
     rows = demos.all
     check_finite(rows)
@@ -426,4 +426,9 @@ def check_demos(demos: DemoSet, task: Task) -> None:
             f"{has[0]} observation and {has[1]} action columns; {task.name} has {wants[0]} and "
             f"{wants[1]}",
             hint="elute demos convert --adapt TASK fits older data",
+        )
+    if not np.isfinite(task.bounds).all():
+        raise EluteError(
+            f"{task.name}: its actions have no bounds, which a policy that plays keeps to",
+            hint="wrap the environment, as by gymnasium.wrappers.RescaleAction",
         )
