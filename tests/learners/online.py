@@ -25,6 +25,7 @@ LOOP = Adversarial(
     learning=LEARNING,
     hidden=(32, 32),
     critic_rate=1e-3,
+    allowed=(0.0, 1.0),  # the demonstrations lie around one point
 )
 FEW = Confidence(updates=1000)
 METHODS = {
