@@ -87,7 +87,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(grid, tmp_path):
 
 
 def test_steps_are_part_of_the_run_and_only_of_one_that_plays(grid, tmp_path):
-    experiment, made, place = grid
+    _, made, place = grid
     longer = runs(load_experiment(tmp_path / "played.toml", {"steps": 3000}))
     same = [run_digest(a, place) == run_digest(b, place) for a, b in zip(made, longer, strict=True)]
     assert same == [False, False, True]
