@@ -34,6 +34,7 @@ bench: $(VENV)/bench .venv-imitation/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rollout
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trpo
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.bc
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.gail
 
 test-peers: .venv-robomimic/ready .venv-rliable/ready .venv-imitation/ready $(VENV)/bench
 	.venv-robomimic/bin/python -m pytest -m peers tests/peers/test_robomimic_reads.py
@@ -90,7 +91,7 @@ $(VENV)/docs: $(VENV)/core
 # imitation freezes Gymnasium and Stable-Baselines3 in the past; what its BC and GAIL do not use stays out.
 .venv-imitation/ready: Makefile
 	$(PYTHON) -m venv .venv-imitation
-	.venv-imitation/bin/python -m pip install --quiet torch==2.13.0 "numpy<2" "pandas<3" "matplotlib<3.11" scikit-learn mujoco==2.3.7 imageio rich tqdm cloudpickle
+	.venv-imitation/bin/python -m pip install --quiet torch==2.13.0 "numpy<2" "pandas<3" "matplotlib<3.11" scikit-learn mujoco==2.3.7 imageio rich tqdm cloudpickle tensorboard
 	.venv-imitation/bin/python -m pip install --quiet --no-deps imitation==1.0.1 stable-baselines3==2.2.1 sb3-contrib==2.2.1 gymnasium==0.29.1 farama-notifications seals==0.2.1
 	.venv-imitation/bin/python -m pip install --quiet "numpy<2" "pandas<3" "datasets<5" "pyarrow<22" jsonpickle h5py pydantic pytest hypothesis
 	.venv-imitation/bin/python -m pip install --quiet --no-deps --editable .

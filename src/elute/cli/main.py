@@ -135,7 +135,8 @@ def train(
         str,
         typer.Argument(
             metavar="METHOD",
-            help="bc, bc-opt, bcnd, dwbc, isw-bc, demodice, smodice, dbc, diffusion-bc, ...",
+            help="bc, bc-opt, bcnd, dwbc, isw-bc, demodice, smodice, dbc, diffusion-bc, gail, "
+            "2iwil, ic-gail, wgail, sail, ...",
         ),
     ],
     output: Annotated[
@@ -170,7 +171,12 @@ def train(
     purify_preset: Annotated[
         str, typer.Option(metavar="default|paper|reference", help="Settings of the purifier.")
     ] = "default",
-    task: Annotated[str, typer.Option(help="What the data is of; gives the bounds.")] = "",
+    task: Annotated[
+        str, typer.Option(help="What the data is of; gives the bounds, and is played by gail, ...")
+    ] = "",
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Environment steps, for methods that play.")
+    ] = None,
     bounds: Annotated[
         str,
         typer.Option(help="Bounds of the actions, if neither task nor file says.", metavar="LO,HI"),
@@ -200,7 +206,7 @@ def train(
         method=method, optimal=optimal, supplementary=supplementary, optimal_rows=optimal_rows,
         rows=rows, preset=preset, settings=settings or [], purifier=purifier if purify else None,
         task=task, bounds=bounds, seed=seed, seeds=seeds, jobs=cores(jobs), weights=weights,
-        tensorboard=tensorboard, as_json=as_json,
+        tensorboard=tensorboard, steps=steps, as_json=as_json,
     )  # fmt: skip
     raise typer.Exit(job.run(output, options))
 
@@ -249,7 +255,9 @@ def report(
     ] = "",
     figure: Annotated[
         str,
-        typer.Option(metavar="reverse-step|robosuite|robosuite-real", help="Draw a figure."),
+        typer.Option(
+            metavar="online|reverse-step|elasticity|robosuite|robosuite-real", help="Draw a figure."
+        ),
     ] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,
     results: Annotated[

@@ -14,18 +14,23 @@ from elute.errors import EluteError
 from elute.report import curves as curves_module
 from elute.report import success, tables
 from elute.report.before_after import check_figure
-from elute.report.html import Report, write_html
+from elute.report.html import Curve, Report, write_html
 from elute.report.paper import REMARKS
 from elute.report.robot import draw_robot, quality_grid, shipped_scene
+from elute.report.theory import draw_elasticity
 from elute.types import Demonstrations
 
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
-QUALITY = "robosuite-quality"
+QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
 TITLES = {
     "operator": "Ten demonstrations of the scripted operator (synthetic)",
     "roboturk": "Ten human demonstrations (RoboTurk)",
+}
+FIGURES = {
+    "reverse-step": (curves_module.reverse_step_curves, curves_module.draw_reverse_step),
+    "online": (curves_module.online_curves, curves_module.draw_online),
 }
 
 
@@ -44,18 +49,33 @@ def run(
     if table == QUALITY:
         _quality(format, as_json)
         return
-    if figure in ROBOTS:
-        _robot(figure, output)
+    if figure in ROBOTS or figure == ELASTICITY:
+        _drawn(figure, output)
         return
     rows = read_rows(places)
     if table:
         _table(rows, table, format, as_json)
     elif html is not None:
         check_output(html)
-        write_html(html, Report(rows=rows, command=f"elute report --html {html.name}"))
+        told = Report(rows=rows, curves=_curves(rows), command=f"elute report --html {html.name}")
+        write_html(html, told)
         say(f"wrote {html}")
     else:
         _figure(rows, figure, output, as_json)
+
+
+def _curves(rows: list[dict[str, Any]]) -> list[Curve]:
+    """Of methods that play, a chart for each task."""
+    return [
+        Curve(
+            name=f"{curve.method} on {curve.demos}",
+            x=curve.x,
+            y=curve.mean,
+            x_name="environment steps",
+            y_name=f"mean return, {curve.task}",
+        )
+        for curve in curves_module.online_curves(rows)
+    ]
 
 
 def read_rows(places: list[Path]) -> list[dict[str, Any]]:
@@ -126,12 +146,15 @@ def _ten(name: str) -> Demonstrations:
     return load(fetch(f"sawyer-reach/{name}"))
 
 
-def _robot(figure: str, path: Path | None) -> None:
-    """The scene and the ten demonstrations; no lines are needed."""
-    name = ROBOTS[figure]
+def _drawn(figure: str, path: Path | None) -> None:
+    """A figure that needs no lines: theory, or the robot's scene and its ten demonstrations."""
     path = path or Path(f"{figure}.png")
     check_figure(path, [])
-    draw_robot(shipped_scene(), _ten(name), path, title=TITLES[name])
+    if figure == ELASTICITY:
+        draw_elasticity(path)
+    else:
+        name = ROBOTS[figure]
+        draw_robot(shipped_scene(), _ten(name), path, title=TITLES[name])
     say(f"wrote {path}")
 
 
@@ -164,8 +187,9 @@ def _plain(text: str) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
-    _known(name, ["reverse-step", *ROBOTS], "figure")
-    found = curves_module.reverse_step_curves(rows)
+    _known(name, [*FIGURES, *ROBOTS, ELASTICITY], "figure")
+    find, draw = FIGURES[name]
+    found = find(rows)
     if as_json:
         print_json(curves_module.as_json(found))
         return
@@ -173,5 +197,5 @@ def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: b
         raise EluteError(f"no lines for figure {name}", hint="elute run runs what it needs")
     path = path or Path(f"{name}.png")
     check_figure(path, [])
-    curves_module.draw_reverse_step(found, path)
+    draw(found, path)
     say(f"wrote {path}")

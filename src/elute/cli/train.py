@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from elute.demos.audit.summary import Bounds
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import find_method, with_bounds
+from elute.experiment.methods import Method, find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
 from elute.experiment.training import Training, check_training, train
 from elute.experiment.weights import check_weights_format, write_weights
-from elute.learners.learner import Learner, Weighing
+from elute.learners.adversarial import OnlineMethod
+from elute.learners.learner import Weighing
 from elute.policy import save_policy
 from elute.purify.clip import stated_bounds
 from elute.types import Demonstrations, DemoSet
@@ -55,6 +57,7 @@ class TrainOptions:
     jobs: int
     weights: str
     tensorboard: bool
+    steps: int | None
     as_json: bool
 
 
@@ -70,6 +73,7 @@ def run(folder: Path, options: TrainOptions) -> int:
         purifier=None if options.purifier is None else make_purifier(options.purifier),
         auto=options.purifier is not None
         and (options.purifier.reverse_step, options.purifier.preset) == ("auto", "default"),
+        task=find_task(options.task) if options.task else None,
     )
     check_training(training, demos)
     seeds = list(range(options.seed, options.seed + options.seeds))
@@ -102,9 +106,13 @@ def run(folder: Path, options: TrainOptions) -> int:
     return 0 if len(done) == len(rows) else 1
 
 
-def _learner(options: TrainOptions) -> Learner:
+def _learner(options: TrainOptions) -> Method:
     learner = find_method(options.method, options.preset)
     learner = with_settings(learner, parse(options.settings))
+    if options.steps is not None:
+        if not isinstance(learner, OnlineMethod):
+            raise EluteError(f"--steps: {options.method} does not play", hint="--set updates=N")
+        learner = with_settings(learner, {"loop.env_steps": options.steps})
     if options.weights:
         check_weights_format(options.weights)
         if not isinstance(learner, Weighing):
@@ -130,8 +138,12 @@ def _rows(spec: str, first: int | None) -> Demonstrations | None:
     return source.rows(0, source.episodes.n_rows)
 
 
-def _bounded(learner: Learner, demos: DemoSet, options: TrainOptions) -> Learner:
+def _bounded(learner: Method, demos: DemoSet, options: TrainOptions) -> Method:
     """The learner with the bounds of options, task or file."""
+    if isinstance(learner, OnlineMethod):
+        if options.bounds:
+            raise EluteError(f"--bounds: {options.method} has those of its task")
+        return learner
     bounds = _bounds(demos, options)
     if bounds is None:
         say("no bounds are known, so actions are not clipped; --task or --bounds gives them")
@@ -194,13 +206,17 @@ def _train_one(
 ) -> dict[str, Any]:
     """One seed, from demonstrations to files."""
     last: dict[str, float] = {}
+    played = folder / "training" / f"seed-{seed}"
+    pace = _Pace(seed, report)
     with _board(folder / "tensorboard" / f"seed-{seed}" if board else None) as write:
 
         def log(row: Mapping[str, float]) -> None:
             last.update(row)
             write(row)
+            if "score" in row:
+                pace.tell(row)
 
-        trained = train(training, demos, seed, report=report, log=log)
+        trained = train(training, demos, seed, folder=played, report=report, log=log)
     about = dict(trained.policy.about) | {"seed": seed, **told}
     if trained.reverse_step is not None:
         about["reverse_step"] = trained.reverse_step
@@ -216,7 +232,30 @@ def _train_one(
         "seconds": round(trained.seconds, 2),
         "losses": {k: v for k, v in last.items() if k not in ("update", "updates")},
         "diverged": trained.diverged,
+        **({} if trained.curve is None else {"curve": trained.curve}),
     }
+
+
+class _Pace:
+    """Says how a method that plays is doing, after each evaluation."""
+
+    def __init__(self, seed: int, report: Report) -> None:
+        self.seed, self.report, self.began, self.first = seed, report, monotonic(), 0
+
+    def tell(self, row: Mapping[str, float]) -> None:
+        """A line of the curve, the pace and what is left."""
+        done, total = int(row["env_steps"]), int(row["updates"])
+        seconds = monotonic() - self.began
+        pace = (done - self.first) / max(seconds, 1e-9)
+        if not self.first:  # what an earlier run had done is not this one's pace
+            pace, self.first, self.began = done / max(row["seconds"], 0.1), done, monotonic()
+        left = (total - done) / pace / 60
+        self.report(
+            f"seed {self.seed}: {done:>9,} steps: mean return {row['score']:8.1f}, "
+            f"{pace:,.0f} steps/s, {left:.1f} min to go",
+            done,
+            total,
+        )
 
 
 @contextmanager
@@ -244,6 +283,8 @@ def _progress(n_seeds: int) -> Iterator[Callable[[int, str, int, int], None]]:
     with progress("training") as update:
 
         def told(i: int, what: str, done: int, total: int) -> None:
+            if what.startswith("seed "):
+                say(what)
             before, after = STAGES.get(what, (0.0, 1.0))
             shares[i] = max(shares[i], before + (after - before) * done / max(total, 1))
             update(round(100 * sum(shares)), 100 * n_seeds)

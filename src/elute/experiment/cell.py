@@ -9,6 +9,7 @@ took is kept with it; a line says what its run would take alone, and what it did
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -25,13 +26,13 @@ from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate, recorded
 from elute.experiment.data import run_demos, run_task
-from elute.experiment.methods import with_bounds
+from elute.experiment.methods import Method, with_bounds
 from elute.experiment.parallel import Report
 from elute.experiment.purifiers import make_purifier
 from elute.experiment.spec import Data, Run
 from elute.experiment.stages import digest, stage
 from elute.experiment.training import Training, check_training
-from elute.learners.learner import Learner
+from elute.learners.adversarial import OnlineMethod, imitate
 from elute.policy import StoredPolicy, load_policy, save_policy
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.diffusion import DiffusionPurifier
@@ -105,10 +106,10 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         EluteError: the method cannot run on these demonstrations.
     """
     began = perf_counter()
-    target, step, timings = None, None, Timings()
+    target, step, curve, timings = None, None, None, Timings()
     if run.learns:
         cell = _Cell(run, place, report)
-        policy, step, timings = cell.policy()
+        policy, step, timings, curve = cell.policy()
         target = getattr(cell.purifier, "target", None)
         evaluating = perf_counter()
         report("evaluating", 0, 1)
@@ -131,6 +132,7 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         "run": run.to_json(),
         "data": None if place.data is None else _json(place.data),
         "metrics": metrics(score),
+        **({} if curve is None else {"curve": curve}),
         "timings": {name: round(seconds, 2) for name, seconds in timings.items()},
         "spent": round(perf_counter() - began, 2),
         "versions": {name: version(name) for name in VERSIONS},
@@ -164,10 +166,12 @@ class _Cell:
         self.seeds = Seeds(run.seed)
         self.purifier = None if run.purifier is None else make_purifier(run.purifier)
         self.facts = _facts(run, place) | {"seed": run.seed}
-        check_training(Training(learner=run.learner(), purifier=self.purifier), self.demos)
+        task = find_task(run.task)
+        training = Training(learner=run.learner(), purifier=self.purifier, task=task)
+        check_training(training, self.demos)
 
-    def policy(self) -> tuple[StoredPolicy, int | None, Timings]:
-        """What was learnt, and at which reverse step."""
+    def policy(self) -> tuple[StoredPolicy, int | None, Timings, dict[str, Any] | None]:
+        """What was learnt, at which reverse step, and the returns along the way if it played."""
         demos, step, timings = self.purified()
         task, run = find_task(self.run.task), self.run
         learner = with_bounds(run.learner(), *task.bounds)
@@ -179,16 +183,29 @@ class _Cell:
         with stage(self.place.cache, "policy", facts) as kept:
             path = kept.path("policy.safetensors")
             if not kept.done:
-                began = perf_counter()
-                save_policy(self._learnt(learner, demos), path)
-                kept.finish(timings=timings | {"train": perf_counter() - began})
-            return load_policy(path), step, dict(kept.about["timings"])
+                folder = kept.path("training")
+                policy, seconds, curve = self._learnt(learner, demos, folder)
+                save_policy(policy, path)
+                kept.finish(timings=timings | {"train": seconds}, curve=curve)
+                shutil.rmtree(folder, ignore_errors=True)
+            about = kept.about
+            return load_policy(path), step, dict(about["timings"]), about.get("curve")
 
-    def _learnt(self, learner: Learner, demos: DemoSet) -> StoredPolicy:
+    def _learnt(
+        self, learner: Method, demos: DemoSet, folder: Path
+    ) -> tuple[StoredPolicy, float, dict[str, Any] | None]:
+        """The policy, seconds, and a curve; one that plays goes on from where it was killed."""
+        began = perf_counter()
+
         def log(row: Mapping[str, float]) -> None:
             self.report("learning", int(row["update"]) + 1, int(row["updates"]))
 
-        return learner.fit(demos, self.seeds("learn"), log)
+        if isinstance(learner, OnlineMethod):
+            task, seed = find_task(self.run.task), self.run.seed
+            done = imitate(learner, demos, task, seed, folder=folder, log=log)
+            return done.policy, done.seconds, done.curve
+        policy = learner.fit(demos, self.seeds("learn"), log)
+        return policy, perf_counter() - began, None
 
     def purified(self) -> tuple[DemoSet, int | None, Timings]:
         """D_o and purified D_s, and the reverse step."""

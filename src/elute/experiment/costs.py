@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from elute.experiment.spec import Run, split_method
+from elute.experiment.spec import Run, is_online, split_method
+from elute.learners.adversarial import OnlineMethod
 
 GUESS = {
     "choose": 30.0,
@@ -18,6 +19,8 @@ GUESS = {
     "evaluate": 6.0,
 }
 """Seconds on one core of a machine of 2026, where nothing was measured."""
+STEPS_PER_SECOND = 3000.0
+"""Of methods that play, where nothing like it was measured."""
 SHARED = ("choose", "fit", "purify")
 """Stages that do not depend on the learner."""
 
@@ -58,7 +61,15 @@ class _Known:
         return {stage: self._one(run, stage) for stage in stages}
 
     def _one(self, run: Run, stage: str) -> float:
-        for key in ((run.method, run.task, stage), (run.method, stage), (stage,)):
+        plays = stage == "train" and is_online(run.method)
+        keys = (run.method, run.task, stage), (run.method, stage), (stage,)
+        for key in keys[:2] if plays else keys:  # others are no measure of one that plays
             if key in self.median:
                 return self.median[key]
-        return GUESS[stage]
+        return _playing(run) if plays else GUESS[stage]
+
+
+def _playing(run: Run) -> float:
+    learner = run.learner()
+    assert isinstance(learner, OnlineMethod)
+    return learner.loop.env_steps / STEPS_PER_SECOND

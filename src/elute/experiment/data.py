@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from elute.collect.catalogue import TENS, fetch, optimal_beside, ten_of
+from elute.collect.catalogue import ROWS, TENS, fetch, optimal_beside, ten_of
 from elute.demos.audit.repair import realign
 from elute.demos.files import load
 from elute.envs.task import Task, find_task, starting_from
@@ -23,6 +23,8 @@ def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
     optimal, others = _files(run, data, folder)
     if run.regime == "whole":
         return DemoSet(optimal, others)
+    if run.regime == "expert":
+        return DemoSet(optimal.first(ROWS))
     if run.regime == "episode":
         return DemoSet(optimal.select([0]), others.first(EPISODE_ROWS))
     if run.regime == "spread":

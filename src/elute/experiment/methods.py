@@ -7,18 +7,26 @@ from difflib import get_close_matches
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Design
+from elute.learners.adversarial import OnlineMethod
 from elute.learners.bc import BC
 from elute.learners.bcnd import BCND
 from elute.learners.dbc import DBC
 from elute.learners.demodice import DemoDICE
 from elute.learners.diffusion_bc import DiffusionBC
 from elute.learners.dwbc import DWBC
+from elute.learners.gail import GAIL
+from elute.learners.ic_gail import ICGAIL
 from elute.learners.isw_bc import ISWBC
 from elute.learners.learner import Learner
+from elute.learners.sail import SAIL
 from elute.learners.self_weighted import SelfWeightedBC
 from elute.learners.smodice import SMODICE
+from elute.learners.two_iwil import TwoIWIL
+from elute.learners.wgail import WGAIL
 
-Presets = Mapping[str, Callable[[], Learner]]
+Method = Learner | OnlineMethod
+"""Learns from demonstrations alone, or by playing the task as well."""
+Presets = Mapping[str, Callable[[], Method]]
 
 METHODS: Mapping[str, Presets] = {
     "bc": {"default": BC, "paper": BC.paper},
@@ -34,11 +42,16 @@ METHODS: Mapping[str, Presets] = {
     "smodice": {"default": SMODICE, "paper": SMODICE.paper},
     "dbc": {"default": DBC, "paper": DBC.paper},
     "diffusion-bc": {"default": DiffusionBC, "paper": DiffusionBC.paper},
+    "gail": {"default": GAIL, "paper": GAIL.paper},
+    "2iwil": {"default": TwoIWIL, "paper": TwoIWIL.paper},
+    "ic-gail": {"default": ICGAIL, "paper": ICGAIL.paper},
+    "wgail": {"default": WGAIL, "paper": WGAIL.paper},
+    "sail": {"default": SAIL, "paper": SAIL.paper},
 }
 """`bc` clones whatever is given, D_o and D_s."""
 
 
-def find_method(name: str, preset: str = "default") -> Learner:
+def find_method(name: str, preset: str = "default") -> Method:
     """A learner with the settings of a preset.
 
     Raises:
@@ -56,8 +69,10 @@ def find_method(name: str, preset: str = "default") -> Learner:
     return presets[preset]()
 
 
-def with_bounds(learner: Learner, low: Array, high: Array) -> Learner:
+def with_bounds(learner: Method, low: Array, high: Array) -> Method:
     """The learner with policies that keep to these bounds, instead of any of its preset."""
+    if isinstance(learner, OnlineMethod):
+        return learner  # its task has them
     sides = tuple(low.tolist()), tuple(high.tolist())
     design = getattr(learner, "actor", None)
     if isinstance(design, Design):

@@ -8,9 +8,9 @@
     seeds = 5
 
 Every combination is a run. A method may be `PURIFIER-LEARNER`: `dp-bc`, `median-bc`, `wiener-dwbc`.
-`demonstrations` learns nothing: it scores the recorded episodes.
-`[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are errors. What does not fit
-into one product is added to it, said by the keys in which it differs:
+`demonstrations` learns nothing: it scores the recorded episodes. `steps` is how long methods play
+that learn online. `[settings.METHOD]` sets hyper-parameters of its learner. Unknown keys are
+errors. What does not fit into one product is added to it, said by the keys in which it differs:
 
     [[also]]
     methods = ["dp-bc"]
@@ -31,14 +31,14 @@ from pydantic import TypeAdapter, ValidationError
 from elute.collect.catalogue import NAMES, TENS
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import find_method
+from elute.experiment.methods import METHODS, Method, find_method
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import with_settings
-from elute.learners.learner import Learner
+from elute.learners.adversarial import OnlineMethod
 
-Regime = Literal["paper", "spread", "episode", "whole"]
+Regime = Literal["paper", "spread", "episode", "whole", "expert"]
 """paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
-one optimal episode and 1000 other rows. whole: all rows."""
+one optimal episode and 1000 other rows. whole: all rows. expert: 5000 optimal rows, no others."""
 Starts = Literal["stock", "demonstrations"]
 """Where episodes of an evaluation begin: wherever the task has them begin, or, nine of ten, in the
 first state of one of the robot's ten demonstrations."""
@@ -80,6 +80,8 @@ class Experiment:
     target: str = ""
     reverse_steps: tuple[int | Literal["auto"], ...] = ("auto",)
     """Of the diffusion purifier."""
+    steps: int | None = None
+    """Of the environment, for methods that play it."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of learners, by the method's name."""
     starts: Starts = "stock"
@@ -140,7 +142,7 @@ class Run:
         """Whether there is a policy to learn."""
         return self.method != DEMONSTRATIONS
 
-    def learner(self) -> Learner:
+    def learner(self) -> Method:
         """As the method's name and the settings say."""
         _, learner = split_method(self.method)
         return with_settings(find_method(learner, self.preset), self.settings)
@@ -227,8 +229,14 @@ def _check(experiment: Experiment) -> None:
         if run.purifier is not None:
             check_purifier(run.purifier)
             make_purifier(run.purifier)
+    _check_methods(experiment)
+
+
+def _check_methods(experiment: Experiment) -> None:
     for name in set(experiment.settings) - set(experiment.methods):
         raise EluteError(f"settings of {name}, which is not among the methods")
+    if experiment.steps is not None and not any(map(is_online, experiment.methods)):
+        raise EluteError("steps: none of the methods plays a task", hint="leave it out")
 
 
 def _check_named(name: str, starts: Starts) -> None:
@@ -247,6 +255,12 @@ def split_method(name: str) -> tuple[str | None, str]:
     if prefix in PREFIXES and rest:
         return PREFIXES[prefix], rest
     return None, "bc" if name == "bc-all" else name
+
+
+def is_online(method: str) -> bool:
+    """Whether it plays the task while it learns."""
+    presets = METHODS.get(split_method(method)[1], {})
+    return any(isinstance(make(), OnlineMethod) for make in presets.values())
 
 
 def runs(experiment: Experiment) -> list[Run]:
@@ -272,13 +286,20 @@ def _product(experiment: Experiment) -> list[Run]:
             episodes=experiment.episodes,
             preset=experiment.preset,
             purifier=None,
-            settings=experiment.settings.get(method, {}),
+            settings=_settings(experiment, method),
             starts=experiment.starts,
         )
         for options in _purifiers(experiment, method):
             fixed = options is not None and options.reverse_step != "auto"
             made.append(replace(run, purifier=options, max_step=highest if fixed else 0))
     return made
+
+
+def _settings(experiment: Experiment, method: str) -> Mapping[str, Any]:
+    given = experiment.settings.get(method, {})
+    if experiment.steps is None or not is_online(method):
+        return given
+    return {"loop.env_steps": experiment.steps, **given}
 
 
 def _purifiers(experiment: Experiment, method: str) -> list[PurifierOptions | None]:

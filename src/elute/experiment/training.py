@@ -2,18 +2,25 @@
 
     D_s' = purifier(D_s),   policy = learner(D_o, D_s')
 
-Baselines learn from D_o and D_s, purified ones from D_o and D_s'. Every learner is used alike.
+Baselines learn from D_o and D_s, purified ones from D_o and D_s'. Every learner is used alike; one
+that plays the task while it learns is given the task, and a folder to go on from.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+from elute.envs.task import Task
 from elute.episodes import Array
 from elute.errors import EluteError
+from elute.experiment.methods import Method
 from elute.experiment.parallel import Report
+from elute.learners.adversarial import OnlineMethod, check_demos, imitate
+from elute.learners.confidence import Confidence
 from elute.learners.descent import DivergenceError
-from elute.learners.learner import Learner, Log, Policy, Weighing, needs_transitions, silent
+from elute.learners.learner import Log, Policy, Weighing, needs_transitions, silent
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
@@ -26,10 +33,12 @@ from elute.types import DemoSet
 class Training:
     """What is done with demonstrations to get a policy."""
 
-    learner: Learner
+    learner: Method
     purifier: Purifier | None = None
     auto: bool = False
     """Choose the purifier's reverse step."""
+    task: Task | None = None
+    """To play, for a learner that does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +54,8 @@ class Trained:
     seconds: float
     diverged: str = ""
     """Why it stopped early, with the last good policy."""
+    curve: dict[str, Any] | None = None
+    """Returns along the way, of a learner that plays."""
 
 
 def train(
@@ -52,10 +63,11 @@ def train(
     demos: DemoSet,
     seed: int,
     *,
+    folder: Path | None = None,
     report: Report = lambda what, done, total: None,
     log: Log = silent,
 ) -> Trained:
-    """Purify if asked to, then learn."""
+    """Purify if asked to, then learn; a learner that plays goes on with what is in the folder."""
     began, seeds = perf_counter(), Seeds(seed)
     check_training(training, demos)
     choice, step = None, None
@@ -68,15 +80,8 @@ def train(
         report("learning", int(row["update"]) + 1, int(row["updates"]))
         log(row)
 
-    policy, weights, diverged = _learn(training.learner, demos, seeds, told)
-    return Trained(
-        policy=policy,
-        weights=weights,
-        choice=choice,
-        reverse_step=step,
-        seconds=perf_counter() - began,
-        diverged=diverged,
-    )
+    learnt = _learn(training, demos, seeds, folder, told)
+    return replace(learnt, choice=choice, reverse_step=step, seconds=perf_counter() - began)
 
 
 def check_training(training: Training, demos: DemoSet) -> None:
@@ -84,8 +89,10 @@ def check_training(training: Training, demos: DemoSet) -> None:
 
     Raises:
         EluteError: a set that the purifier needs is missing, or the learner needs transitions and
-            there are none, or none would be left.
+            there are none, or none would be left, or it plays and cannot.
     """
+    if isinstance(training.learner, OnlineMethod):
+        _check_online(training.learner, demos, training.task)
     if training.purifier is not None and len(demos.given) < 2:
         raise EluteError("purification needs both sets", hint="give --optimal and --supplementary")
     if needs_transitions(training.learner):
@@ -95,6 +102,18 @@ def check_training(training: Training, demos: DemoSet) -> None:
                 "this learner needs transitions, and purified states are none",
                 hint="purify with --target inpaint or action",
             )
+
+
+def _check_online(method: OnlineMethod, demos: DemoSet, task: Task | None) -> None:
+    if task is None:
+        raise EluteError(
+            f"{method.name} plays the task while it learns, and no task is given",
+            hint="--task hopper, or any environment: --task gym:ID",
+        )
+    check_demos(demos, task)
+    confidence = getattr(method, "confidence", None)
+    if isinstance(confidence, Confidence):
+        confidence.known(demos, task, Seeds(0)("check"))
 
 
 def fit_purifier(
@@ -113,11 +132,26 @@ def fit_purifier(
 
 
 def _learn(
-    learner: Learner, demos: DemoSet, seeds: Seeds, log: Log
-) -> tuple[Policy, Array | None, str]:
+    training: Training, demos: DemoSet, seeds: Seeds, folder: Path | None, log: Log
+) -> Trained:
+    learner, weights, curve, diverged = training.learner, None, None, ""
     try:
-        if isinstance(learner, Weighing):
-            return *learner.weigh(demos, seeds("learn"), log), ""
-        return learner.fit(demos, seeds("learn"), log), None, ""
+        if isinstance(learner, OnlineMethod):
+            assert training.task is not None  # checked
+            done = imitate(learner, demos, training.task, seeds.root, folder=folder, log=log)
+            policy, curve = done.policy, done.curve
+        elif isinstance(learner, Weighing):
+            policy, weights = learner.weigh(demos, seeds("learn"), log)
+        else:
+            policy = learner.fit(demos, seeds("learn"), log)
     except DivergenceError as stopped:
-        return stopped.policy, None, stopped.message
+        policy, diverged = stopped.policy, stopped.message
+    return Trained(
+        policy=policy,
+        weights=weights,
+        choice=None,
+        reverse_step=None,
+        seconds=0.0,
+        diverged=diverged,
+        curve=curve,
+    )

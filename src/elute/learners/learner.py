@@ -3,7 +3,8 @@
     policy = BC().fit(DemoSet(optimal=good, supplementary=noisy), Seeds(0)("bc"))
 
 Some learners weigh rows on the way, and can say how: their `weigh` returns the policy and one
-weight for each row of D_o followed by D_s.
+weight for each row of D_o followed by D_s. Methods that play the task while they learn are of
+another kind: `adversarial.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +37,7 @@ class Learner(Protocol):
         """
 
 
-def needs_transitions(learner: Learner) -> bool:
+def needs_transitions(learner: object) -> bool:
     """Whether it must know which state followed: then states cannot be purified."""
     return bool(getattr(learner, "transitions", False))
 

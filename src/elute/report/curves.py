@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from elute.demos.output import output
-from elute.report.groups import Group, Place, Row, grouped
+from elute.envs.task import TASKS
+from elute.report.groups import Group, Place, Row, grouped, place
 from elute.report.paper import published
+from elute.report.statistics import estimate
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,57 @@ def reverse_step_curves(rows: Sequence[Row]) -> list[Curve]:
         for (place, method), steps in found.items()
         if len(steps) > 1
     ]
+
+
+def online_curves(rows: Sequence[Row]) -> list[Curve]:
+    """The return over steps of the environment, of methods that play; a curve for each variant.
+
+    A standard error is over seeds. Where some seeds played longer than others, the curve ends with
+    the shortest.
+    """
+    found: dict[tuple[str, ...], dict[int, Row]] = {}
+    for row in rows:
+        if row.get("curve"):
+            regime, task, demos = place(row)
+            key = (regime, task, demos, row["method"], *_variant(row))
+            found.setdefault(key, {})[row["seed"]] = row["curve"]
+    common = {key[:4] for key in found if sum(other[:4] == key[:4] for other in found) > 1}
+    curves = []
+    for key, seeds in sorted(found.items()):
+        regime, task, demos, method, *more = key
+        name = f"{method} ({', '.join(filter(None, more))})" if key[:4] in common else method
+        steps = min((tuple(curve["steps"]) for curve in seeds.values()), key=len)
+        ends = [dict(zip(c["steps"], c["mean"], strict=True)) for c in seeds.values()]
+        at = {
+            step: estimate([e[step] for e in ends])
+            for step in steps
+            if all(step in e for e in ends)
+        }
+        curves.append(
+            Curve(
+                regime,
+                task,
+                demos,
+                name,
+                tuple(map(float, at)),
+                tuple(e.mean for e in at.values()),
+                tuple(e.stderr for e in at.values()),
+            )
+        )
+    return curves
+
+
+def _variant(row: Row) -> tuple[str, ...]:
+    """What tells runs of one method apart, beside the seed and how long they played."""
+    run = row["run"]
+    settings = {k: v for k, v in run["settings"].items() if k != "loop.env_steps"}
+    purifier = run["purifier"] or {}
+    step = str(purifier.get("reverse_step", ""))
+    return (
+        "" if run["preset"] == "default" else f"preset {run['preset']}",
+        f"step {step}" if step.isdecimal() else "",
+        ", ".join(f"{k}={v}" for k, v in sorted(settings.items())),
+    )
 
 
 def as_json(curves: Sequence[Curve]) -> dict[str, Any]:
@@ -89,3 +142,31 @@ def _draw(axis: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401 (matplotl
     axis.grid(alpha=0.3)
     if curves:
         axis.legend(fontsize=8)
+
+
+def draw_online(curves: Sequence[Curve], path: Path) -> None:
+    """A panel for each task and set: a line for each method, the expert's return dashed."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    panels = sorted({(curve.task, curve.demos, curve.regime) for curve in curves})
+    methods = list(dict.fromkeys(curve.method for curve in curves))
+    figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, panel in zip(axes, panels, strict=True):
+        for curve in curves:
+            if (curve.task, curve.demos, curve.regime) == panel:
+                colour = f"C{methods.index(curve.method)}"
+                x, mean = np.array(curve.x) / 1e6, np.array(curve.mean)
+                spread = np.array([e or 0.0 for e in curve.stderr])
+                axis.plot(x, mean, marker=".", color=colour, label=curve.method)
+                axis.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.2)
+        task = TASKS.get(panel[0])
+        if task is not None and task.expert_score is not None:
+            axis.axhline(task.expert_score, color="grey", linestyle="--", label="the expert")
+        axis.set_title(", ".join(panel))
+        axis.set_xlabel("environment steps (millions)")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8)
+    axes[0].set_ylabel("mean return of the mean action")
+    with output(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)

@@ -86,7 +86,7 @@ def draw_theory(folder: Path) -> list[Path]:
         "theory-bounds.png": _bounds,
         "theory-lambda.png": _lambda,
         "theory-inflection.png": _inflection,
-        "theory-elasticity.png": _elasticity,
+        "theory-elasticity.png": draw_elasticity,
     }
     return _drawn(folder, pictures)
 
@@ -195,7 +195,8 @@ def _inflection(path: Path) -> None:
         _described(right, "where that is", "C~ / C", "step i_p")
 
 
-def _elasticity(path: Path) -> None:
+def draw_elasticity(path: Path) -> None:
+    """Theorem 5: how much C changes with sigma, printed and corrected."""
     sigma = np.geomspace(*FAILURE_PROBS, 200)
     with _figure(path, "Theorem 5: elasticity of C with respect to sigma") as figure:
         left, right = figure.subplots(1, 2, sharey=True)

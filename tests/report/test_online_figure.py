@@ -1,0 +1,84 @@
+"""Curves of methods that play, rebuilt from lines."""
+
+import json
+
+import pytest
+
+from elute.report.curves import as_json, draw_online, online_curves
+
+
+def line(method, seed, mean, *, task="hopper", preset="default", steps=(50, 100), **more):
+    run = {"preset": preset, "purifier": None, "settings": {"loop.env_steps": 100}, "seed": seed}
+    return {
+        "digest": f"{method}{seed}{task}{preset}{more}",
+        "method": method,
+        "task": task,
+        "demos": "action-noise/heavy",
+        "regime": "episode",
+        "seed": seed,
+        "data": None,
+        "auto": False,
+        "reverse_step": None,
+        "run": run | more,
+        "metrics": {"mean": mean[-1]},
+        "curve": {"steps": list(steps), "mean": list(mean), "stderr": [1.0] * len(mean)},
+    }
+
+
+def test_means_and_errors_are_over_seeds():
+    rows = [line("gail", 0, (10.0, 20.0)), line("gail", 1, (14.0, 26.0))]
+    (curve,) = online_curves(rows)
+    assert curve.x == (50.0, 100.0)
+    assert curve.mean == (12.0, 23.0)
+    assert curve.stderr == pytest.approx((2.0, 3.0))
+
+
+def test_one_seed_has_no_error():
+    (curve,) = online_curves([line("gail", 0, (10.0, 20.0))])
+    assert curve.stderr == (None, None)
+
+
+def test_a_line_written_twice_counts_once_and_curves_end_with_the_shortest():
+    rows = [
+        line("gail", 0, (0.0, 0.0)),
+        line("gail", 0, (10.0, 20.0)),
+        line("gail", 1, (14.0, 26.0, 30.0), steps=(50, 100, 150)),
+    ]
+    (curve,) = online_curves(rows)
+    assert curve.x == (50.0, 100.0)
+    assert curve.mean == (12.0, 23.0)
+
+
+def test_other_settings_are_other_curves_with_names_that_say_so():
+    rows = [
+        line("gail", 0, (1.0, 2.0)),
+        line("gail", 0, (3.0, 4.0), preset="paper"),
+        line("wgail", 0, (5.0, 6.0), settings={"loop.env_steps": 100, "beta": 9}),
+        line("wgail", 0, (5.0, 6.0), task="ant"),
+    ]
+    names = [(curve.task, curve.method) for curve in online_curves(rows)]
+    assert names == [
+        ("ant", "wgail"),
+        ("hopper", "gail (episode)"),
+        ("hopper", "gail (episode, preset paper)"),
+        ("hopper", "wgail"),
+    ]
+
+
+def test_lines_of_methods_that_do_not_play_are_left_out():
+    cloned = {k: v for k, v in line("bc", 0, (1.0, 2.0)).items() if k != "curve"}
+    assert online_curves([cloned]) == []
+
+
+def test_the_figure_and_its_numbers(tmp_path):
+    rows = [
+        line("gail", 0, (1.0, 2.0)),
+        line("2iwil", 0, (2.0, 1.0)),
+        line("gail", 0, (3.0, 3.0), task="ant"),
+    ]
+    curves = online_curves(rows)
+    draw_online(curves, tmp_path / "online.png")
+    assert (tmp_path / "online.png").read_bytes().startswith(b"\x89PNG")
+    (first, *_) = json.loads(json.dumps(as_json(curves)))["curves"]
+    assert {"task", "method", "x", "mean", "stderr"} <= first.keys()
+    assert (first["task"], first["mean"]) == ("ant", [3.0, 3.0])
