@@ -100,3 +100,15 @@ def test_a_zip_of_something_else_is_refused(tmp_path):
         archive.writestr("readme.txt", "hello")
     with pytest.raises(EluteError, match=r"a\.zip"):
         load(tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f8', 'shape': (7, (2, }", "{'descr': '''", "1 +"])
+def test_a_header_that_is_no_python_is_refused(tmp_path, header):
+    """numpy's reader of old headers stumbles over brackets that are never closed."""
+    text = header.encode().ljust(117) + b"\n"
+    member = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(112)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for name in ("observations.npy", "actions.npy"):
+            archive.writestr(name, member)
+    with pytest.raises(EluteError, match=r"a\.npz"):
+        load(tmp_path / "a.npz")

@@ -9,6 +9,7 @@ import lzma
 import math
 import shutil
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ _EXTRA = "extra/"
 _SMALL = (_LENGTHS, note.NAME)
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
                lzma.LZMAError, RuntimeError, MemoryError, OverflowError, TypeError,
-               SyntaxError)  # fmt: skip
+               SyntaxError, tokenize.TokenError)  # fmt: skip
 
 
 def detect(path: Path) -> bool:
