@@ -24,6 +24,7 @@ LOOP = Adversarial(
     check_every=10_000,
     learning=LEARNING,
     hidden=(32, 32),
+    critic_updates=5,
     critic_rate=1e-3,
     allowed=(0.0, 1.0),  # the demonstrations lie around one point
 )
