@@ -264,6 +264,15 @@ def report(
         list[Path] | None,
         typer.Option(help="Results: files, or folders of them.", autocompletion=complete_path),
     ] = None,
+    told: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE.json",
+            help="For the page: what `demos audit --json` or `purify --json` printed.",
+            autocompletion=complete_path,
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where a figure goes.")
     ] = None,
@@ -273,7 +282,7 @@ def report(
     """Tables, figures and a page from lines of results, the paper's numbers beside."""
     from elute.cli import report as job
 
-    job.run(results or [Path("results")], table, figure, html, output, format, as_json)
+    job.run(results or [Path("results")], told or [], table, figure, html, output, format, as_json)
 
 
 @app.command()

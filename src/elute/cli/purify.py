@@ -100,6 +100,9 @@ def run(noisy: str, output: Path, options: PurifyOptions) -> None:
     pairs, moved = seen.sample()
     distances = [_distances(optimal.pairs, rows, normaliser) for rows in (sample.pairs, pairs)]
     report = _settings(fitted, choice, options) | {
+        "input": noisy,
+        "optimal": options.optimal,
+        "output": str(output),
         "rows": source.episodes.n_rows,
         "optimal_rows": len(optimal),
         "moved": seen.mean_move(source),

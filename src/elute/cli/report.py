@@ -1,5 +1,6 @@
 """`elute report`: tables, figures and the page, rebuilt from lines of results."""
 
+import json
 import os
 from difflib import get_close_matches
 from pathlib import Path
@@ -8,19 +9,24 @@ from typing import Any
 from rich.table import Table
 
 from elute import results
+from elute.cli.arguments import open_first
 from elute.cli.show import out, print_json, say
 from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.report import curves as curves_module
 from elute.report import success, tables
 from elute.report.before_after import check_figure
+from elute.report.changes import ColumnChange, column_changes
 from elute.report.html import Curve, Report, write_html
 from elute.report.paper import REMARKS
+from elute.report.purification import Purification
 from elute.report.robot import draw_robot, quality_grid, shipped_scene
 from elute.report.theory import draw_elasticity
 from elute.types import Demonstrations
 
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
+MOST_ROWS = 10_000
+"""Of which the page shows how they changed."""
 QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
@@ -36,6 +42,7 @@ FIGURES = {
 
 def run(
     places: list[Path],
+    told: list[Path],
     table: str,
     figure: str,
     html: Path | None,
@@ -46,6 +53,8 @@ def run(
     """Print a table, draw a figure, or write the page."""
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
+    if told and html is None:
+        raise EluteError("--with is for the page", hint="give --html FILE too")
     if table == QUALITY:
         _quality(format, as_json)
         return
@@ -57,11 +66,57 @@ def run(
         _table(rows, table, format, as_json)
     elif html is not None:
         check_output(html)
-        told = Report(rows=rows, curves=_curves(rows), command=f"elute report --html {html.name}")
-        write_html(html, told)
+        audits, purifications = _told(told)
+        page = Report(
+            rows=rows,
+            audits=audits,
+            purifications=purifications,
+            curves=_curves(rows),
+            command=f"elute report --html {html.name}",
+        )
+        write_html(html, page)
         say(f"wrote {html}")
     else:
         _figure(rows, figure, output, as_json)
+
+
+def _told(paths: list[Path]) -> tuple[list[dict[str, Any]], list[Purification]]:
+    """What audits and purifications printed."""
+    audits, purifications = [], []
+    for path in paths:
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise EluteError(f"{path}: cannot be read as JSON: {error}") from error
+        if isinstance(facts, dict) and "findings" in facts:
+            audits.append(facts)
+        elif isinstance(facts, dict) and {"input", "output", "moved"} <= set(facts):
+            purifications.append(
+                Purification(name=facts["input"], facts=facts, columns=_changes(facts))
+            )
+        else:
+            raise EluteError(
+                f"{path}: neither of an audit nor of a purification",
+                hint="save what elute demos audit --json or elute purify --json prints",
+            )
+    return audits, purifications
+
+
+def _changes(facts: dict[str, Any]) -> tuple[ColumnChange, ...]:
+    """Row by row, if the files are still there."""
+    try:
+        optimal, before, after = (
+            open_first(facts[name], rows).rows(0, rows)
+            for name, rows in (
+                ("optimal", facts["optimal_rows"]),
+                ("input", min(facts["rows"], MOST_ROWS)),
+                ("output", min(facts["rows"], MOST_ROWS)),
+            )
+        )
+        return column_changes(before, after, optimal)
+    except EluteError as error:
+        say(f"what changed row by row is left out: {error.message}")
+        return ()
 
 
 def _curves(rows: list[dict[str, Any]]) -> list[Curve]:

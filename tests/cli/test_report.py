@@ -1,0 +1,76 @@
+"""`elute report` as typed, from lines that were committed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import elute
+from elute import corrupt, save
+from elute.demos.pointmass import pointmass
+
+ROOT = Path(__file__).parents[2]
+LINES = ROOT / "results" / "real-halfcheetah.jsonl"
+
+
+def report(*arguments):
+    done = elute("report", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_paper_stands_beside_ours():
+    found = json.loads(report("--table", "1", "--results", LINES, "--json"))
+    cells = {(c["demos"], c["method"]): c for c in found["cells"]}
+    purified = cells["action-noise/heavy", "dp-bc"]
+    assert (purified["paper"], purified["seeds"], purified["regime"]) == (
+        1365,
+        5,
+        "paper, real files",
+    )
+    assert purified["mean"] > cells["action-noise/heavy", "bc-all"]["mean"]
+
+
+def test_what_the_demonstrations_earned():
+    found = json.loads(report("--table", "quality", "--results", ROOT / "results", "--json"))
+    returns = {(c["task"], c["demos"]): c for c in found["cells"]}
+    assert len(returns) == 28
+    assert returns["hopper", "expert"]["paper"] == 3594
+    for task in ("ant", "halfcheetah", "walker2d", "hopper"):
+        heavy, expert = returns[task, "action-noise/heavy"], returns[task, "expert"]
+        assert heavy["mean"] < 0.5 * expert["mean"]
+
+
+def test_audits_and_purifications_go_on_the_page(tmp_path):
+    good = pointmass(5)
+    save(good, tmp_path / "good.npz")
+    save(corrupt(good, "gaussian", 0.4, seed=0), tmp_path / "noisy.npz")
+    audit, purification = tmp_path / "audit.json", tmp_path / "purify.json"
+    audit.write_text(elute("demos", "audit", tmp_path / "noisy.npz", "--json").stdout)
+    purification.write_text(
+        elute(
+            *("purify", tmp_path / "noisy.npz", "--optimal", tmp_path / "good.npz"),
+            *("--method", "wiener", "-o", tmp_path / "clean.npz", "--json"),
+        ).stdout
+    )
+    page = tmp_path / "page.html"
+    report("--html", page, "--results", LINES, "--with", audit, "--with", purification)
+    text = page.read_text()
+    for part in ("What the audit found", "What purification changed", "noisy.npz", "row by row"):
+        assert part in text
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}", "no JSON"])
+def test_what_neither_printed_is_refused(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    done = elute("report", "--html", tmp_path / "p.html", "--with", tmp_path / "a.json",
+                 "--results", LINES)  # fmt: skip
+    assert done.returncode == 2
+    assert "a.json" in done.stderr
+    assert not (tmp_path / "p.html").exists()
+
+
+def test_a_figure_of_the_theory_needs_no_lines(tmp_path):
+    path = tmp_path / "e.png"
+    report("--figure", "elasticity", "-o", path)
+    assert path.read_bytes()[:4] == b"\x89PNG"
