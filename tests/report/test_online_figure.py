@@ -59,8 +59,8 @@ def test_other_settings_are_other_curves_with_names_that_say_so():
     names = [(curve.task, curve.method) for curve in online_curves(rows)]
     assert names == [
         ("ant", "wgail"),
-        ("hopper", "gail (episode)"),
-        ("hopper", "gail (episode, preset paper)"),
+        ("hopper", "gail (default)"),
+        ("hopper", "gail (preset paper)"),
         ("hopper", "wgail"),
     ]
 

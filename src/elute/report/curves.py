@@ -65,7 +65,8 @@ def online_curves(rows: Sequence[Row]) -> list[Curve]:
     curves = []
     for key, seeds in sorted(found.items()):
         regime, task, demos, method, *more = key
-        name = f"{method} ({', '.join(filter(None, more))})" if key[:4] in common else method
+        told = ", ".join(filter(None, more)) or "default"
+        name = f"{method} ({told})" if key[:4] in common else method
         steps = min((tuple(curve["steps"]) for curve in seeds.values()), key=len)
         ends = [dict(zip(c["steps"], c["mean"], strict=True)) for c in seeds.values()]
         at = {
