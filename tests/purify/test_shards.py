@@ -96,6 +96,29 @@ def test_two_processes_do_not_write_one_output(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_not_ours_is_left_alone(tmp_path, linked):
+    precious = tmp_path / ("precious" if linked else "s")
+    precious.mkdir()
+    (precious / "a.npz").write_text("mine")
+    if linked:
+        (tmp_path / "s").symlink_to(precious)
+    with (
+        pytest.raises(EluteError, match="stands in the way"),
+        shard_folder(tmp_path / "s", "work"),
+    ):
+        pass
+    assert [path.name for path in precious.iterdir()] == ["a.npz"]
+
+
+def test_a_damaged_shard_is_named(tmp_path):
+    with shard_folder(tmp_path / "s", "work") as shards:
+        put(shards, 0)
+        (tmp_path / "s" / "0.npz").write_bytes(b"no zip")
+        with pytest.raises(EluteError, match="a damaged shard"):
+            shards.patch(0, plain((4,)))
+
+
 def test_an_engine_finishes_what_is_missing_and_nothing_else(tmp_path, purification):
     demos = plain((40,) * 6)
     bounds = chunk_bounds(demos.episodes, 100)

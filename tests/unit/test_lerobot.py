@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lerobot_folders as folders
-from builders import fingerprint, rich
+from builders import assert_same_rows, fingerprint, rich
 from elute.demos import lerobot_parquet, lerobot_stats, lerobot_write
 from elute.demos.files import load, open_demos, save
 from elute.demos.format import ReadOptions
@@ -554,3 +554,28 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     with pytest.raises(EluteError, match="need pyarrow") as caught:
         load(path)
     assert "elute[lerobot]" in caught.value.hint
+
+
+def test_files_of_one_name_stay_one_file(tmp_path):
+    """A template without `{file_index}`: what was written first must not be lost."""
+    path = v30(tmp_path / "in", files=1)
+    (path / "data/chunk-000/file-000.parquet").rename(path / "data/chunk-000/all.parquet")
+    change_json(path / "meta/info.json", data_path="data/chunk-{chunk_index:03d}/all.parquet")
+    table = pq.read_table(path / "meta/episodes/chunk-000/file-000.parquet")
+    at = table.column_names.index("data/file_index")
+    table = table.set_column(at, "data/file_index", pa.array([0, 1, 1]))
+    pq.write_table(table, path / "meta/episodes/chunk-000/file-000.parquet")
+    before = load(path)
+    save(open_demos(path), tmp_path / "out")
+    assert_same_rows(before, load(tmp_path / "out"))
+
+
+def test_a_text_that_would_fill_the_memory_is_refused(tmp_path):
+    """Stored once, but standing in every row."""
+    path = v30(tmp_path / "in")
+    texts = pa.DictionaryArray.from_arrays(np.zeros(5000, "i4"), ["x" * 2**23])
+    table = pa.table({"task_index": np.arange(5000), "task": texts})
+    pq.write_table(table, path / "meta/tasks.parquet")
+    assert (path / "meta/tasks.parquet").stat().st_size < 2**20
+    with pytest.raises(EluteError, match="a text of 8 MiB"):
+        load(path)

@@ -112,3 +112,16 @@ def test_a_header_that_is_no_python_is_refused(tmp_path, header):
             archive.writestr(name, member)
     with pytest.raises(EluteError, match=r"a\.npz"):
         load(tmp_path / "a.npz")
+
+
+def test_an_array_that_would_fill_the_memory_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, columns in (("observations", 20), ("actions", 2)):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                header = {"descr": "<f8", "fortran_order": False, "shape": (5_000_000, columns)}
+                np.lib.format.write_array_header_1_0(member, header)
+                for _ in range(5):
+                    member.write(bytes(8_000_000 * columns))
+    assert (tmp_path / "a.npz").stat().st_size < 2**20
+    with pytest.raises(EluteError, match="would unfold"):
+        load(tmp_path / "a.npz")

@@ -88,6 +88,20 @@ class Copy:
         return pa.table([columns[name] for name in self.schema.names], names=self.schema.names)
 
 
+def check_along(copy: Copy) -> None:
+    """Refuse what could not be brought along, before any row is written.
+
+    Raises:
+        EluteError: a video is missing, or a link leads out of the folder.
+    """
+    for key in copy.data.videos:
+        for owner in sorted(set(copy.owners)):
+            copy.data.video(key, owner)
+    for item in copy.data.root.rglob("*"):
+        if item.is_symlink():
+            meta.inside(copy.data.root, str(item.relative_to(copy.data.root)))
+
+
 def bring_along(copy: Copy, path: Path) -> None:
     """Videos, linked; and everything else in the folder that is no table written here."""
     data = copy.data
@@ -103,8 +117,7 @@ def bring_along(copy: Copy, path: Path) -> None:
     for item in sorted(data.root.rglob("*")):
         name = item.relative_to(data.root)
         ours = any(name == Path(w) or Path(w) in name.parents for w in (*written, *old))
-        hidden = any(part.startswith(".") for part in name.parts[:-1])
-        if not ours and not hidden and item.is_file():
+        if not ours and item.is_file():
             target = path / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(meta.inside(data.root, str(name)), target)

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from elute.demos.note import storable
 from elute.episodes import Array
 from elute.errors import EluteError
 
+MOST_BYTES, LONGEST_TEXT = 2**31, 2**20
+"""Of a table that is read whole, and of a text in it."""
 PIECE_BYTES = 32 * 2**20
 """At most about this much of a file (images, say) is in memory while it is copied."""
 MAX_WIDTH = 2**20
@@ -187,10 +190,32 @@ def schema(path: Path) -> pa.Schema:
 
 
 def table(path: Path) -> pa.Table:
-    """All of a small parquet file."""
+    """All of a small parquet file; one that would fill the memory is refused."""
     with reading(path), pq.ParquetFile(path) as file:
         _check_names(file.schema_arrow, path)
-        return file.read(use_threads=False)
+        schema = file.schema_arrow
+        leaves = [file.schema.column(i) for i in range(len(file.schema))]
+        groups = range(file.num_row_groups)
+        size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
+    if size > MOST_BYTES:
+        raise EluteError(f"{path}: {size / 2**30:.1f} GiB, for a table about episodes")
+    # A text that is stored once may stand in every row: it is not repeated before it is looked at.
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    with reading(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+        found = file.read(use_threads=False)
+        for column in found.columns:
+            for chunk in column.chunks:
+                _check_texts(chunk, path)
+        return found.cast(schema)
+
+
+def _check_texts(values: pa.Array, path: Path) -> None:
+    while pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        values = values.flatten()
+    if pa.types.is_dictionary(values.type) and len(values.dictionary):
+        longest = pc.max(pc.binary_length(values.dictionary)).as_py() or 0
+        if longest > LONGEST_TEXT:
+            raise EluteError(f"{path}: a text of {longest / 2**20:.0f} MiB")
 
 
 def _check_names(found: pa.Schema, path: Path) -> None:

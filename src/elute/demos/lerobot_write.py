@@ -20,7 +20,7 @@ from elute.demos import hdf5_write, note
 from elute.demos import lerobot_meta as meta
 from elute.demos import lerobot_parquet as parquet
 from elute.demos import lerobot_stats as stats
-from elute.demos.lerobot_copy import Copy, bring_along
+from elute.demos.lerobot_copy import Copy, bring_along, check_along
 from elute.demos.lerobot_plan import Plan, Targets, planned, same_vectors
 from elute.demos.lerobot_read import DONE, NAME, REWARD, TRUNCATED
 from elute.episodes import Array, Episodes, Piece
@@ -43,6 +43,8 @@ def started(path: Path, source: DemoSource, sample: Demonstrations) -> "LeRobotW
     elif copy.cut:
         images = [n for n, f in copy.data.info.features.items() if f.dtype in ("image", "video")]
         losses += [f"{name}: its statistics are those of the uncut episodes" for name in images]
+    if copy is not None:
+        check_along(copy)
     return LeRobotWriter(path, source, sample, plan, copy, losses + plan.unheld)
 
 
@@ -293,7 +295,7 @@ class _Shards:
         """Rows of the last episode so far, or of the one after it."""
         if episode == len(self.places):
             place = self._next(episode)
-            if not self.places or place != self.places[-1]:
+            if not self.places or self._name(place) != self._name(self.places[-1]):
                 self.close()
                 self._open(self._name(place))
             self.places.append(place)
@@ -318,6 +320,11 @@ class _Shards:
         return meta.inside(self.path, meta.filled(template, where, "data_path"))
 
     def _open(self, path: Path) -> None:
+        if path.exists():
+            raise EluteError(
+                f"{path.name}: data_path gives one name to files apart from each other",
+                hint="a template has {chunk_index} and {file_index}",
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = pa.OSFile(str(path), "wb")
         # Measurements hardly repeat themselves; looking for that is most of the work of writing.
@@ -332,10 +339,10 @@ class _Shards:
 
     def files(self, episodes: Episodes) -> list[tuple[Path, list[int]]]:
         """Each file, and the lengths of its episodes."""
-        held: dict[tuple[int, int], list[int]] = {}
+        held: dict[Path, list[int]] = {}
         for place, length in zip(self.places, episodes.lengths.tolist(), strict=True):
-            held.setdefault(place, []).append(length)
-        return [(self._name(place), lengths) for place, lengths in held.items()]
+            held.setdefault(self._name(place), []).append(length)
+        return list(held.items())
 
     def close(self) -> None:
         """The file that is open is complete."""

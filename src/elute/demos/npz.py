@@ -35,6 +35,8 @@ SUFFIXES = (".npz",)
 _CORE = ("observations", "actions", "rewards", "next_observations")
 _LENGTHS = "episode_lengths"
 _EXTRA = "extra/"
+_LARGE, _FOLDED = 2**29, 100
+"""Bytes above which an array may not be more than so many times its compressed size."""
 _SMALL = (_LENGTHS, note.NAME)
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
                lzma.LZMAError, RuntimeError, MemoryError, OverflowError, TypeError,
@@ -179,6 +181,15 @@ def _header(
     return note.apply(note.decode(str(small[note.NAME]), str(path)), header)
 
 
+def _check_unfolding(info: zipfile.ZipInfo) -> None:
+    """Refuse a small member that would fill the memory."""
+    if info.file_size > _LARGE and info.file_size > _FOLDED * info.compress_size:
+        raise ValueError(
+            f"{info.filename} would unfold from {info.compress_size / 2**20:.1f} MiB to "
+            f"{info.file_size / 2**30:.1f} GiB; what np.savez writes is read in pieces instead"
+        )
+
+
 def _arrays(path: Path) -> "dict[str, Array | _Stored]":
     arrays: dict[str, Array | _Stored] = {}
     size = path.stat().st_size
@@ -188,6 +199,7 @@ def _arrays(path: Path) -> "dict[str, Array | _Stored]":
             with archive.open(info) as member:
                 shape, fortran, dtype = _npy_header(member)
                 offset = member.tell()
+                _check_unfolding(info)
                 if info.compress_type != zipfile.ZIP_STORED or not shape or 0 in shape or fortran:
                     member.seek(0)
                     arrays[name] = np.lib.format.read_array(member, allow_pickle=False)

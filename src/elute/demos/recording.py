@@ -150,6 +150,8 @@ def write(
         names = demo_groups.new_names(source.episodes, FIRST)
         file = _fresh(path, names, of, source, sample, put_model)
         losses += _unknown([file[f"data/{name}"] for name in names], source, sample)
+        if len(of.actions) > 1 and source.action_columns[-1].role != "discrete":
+            losses.append(f"{source.action_columns[-1].name} stands in for the gripper")
     else:
         names, file = copy.names, copy.file
     groups = [file[f"data/{name}"] for name in names]

@@ -15,6 +15,7 @@ folder of other work is begun anew.
 import fcntl
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -100,8 +101,13 @@ class Shards:
 
     def patch(self, start: int, rows: Demonstrations) -> Demonstrations:
         """The rows of the file, as their shard has them."""
-        with np.load(self._path(start), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        try:
+            with np.load(self._path(start), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise EluteError(
+                f"{self._path(start)}: a damaged shard", hint="delete it and begin again"
+            ) from error
         core: dict[str, Any] = {name: arrays.pop(name) for name in _CORE if name in arrays}
         extras = {name.removeprefix(_EXTRA): array for name, array in arrays.items()}
         return replace(rows, **core, extras={**rows.extras, **extras})
@@ -114,6 +120,8 @@ def shard_folder(folder: Path, work: str) -> Iterator[Shards]:
     Raises:
         EluteError: it cannot be made, or another process is at it.
     """
+    if folder.is_symlink() or (folder.is_dir() and not (folder / _WORK).is_file()):
+        raise EluteError(f"{folder}: stands in the way of the shards", hint="move it away")
     try:
         folder.mkdir(exist_ok=True)
         file = (folder / _WORK).open("a+", encoding="utf-8")
@@ -128,9 +136,8 @@ def shard_folder(folder: Path, work: str) -> Iterator[Shards]:
             ) from error
         file.seek(0)
         if file.read() != work:
-            for path in folder.iterdir():
-                if path.name != _WORK:
-                    path.unlink()
+            for path in [*folder.glob("*.npz"), *folder.glob("*.partial")]:
+                path.unlink()
             file.truncate(0)
             file.write(work)
             file.flush()
