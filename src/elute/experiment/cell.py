@@ -4,7 +4,7 @@
 
 Each stage is kept under the digest of what it depends on, so runs share what they have in common: a
 model serves every reverse step of a sweep, purified demonstrations every learner. How long a stage
-took is kept with it; a line says what its run would take alone, and what it did take.
+took is kept with it; a line says what its run would take of a core alone, and how long it did take.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -111,10 +111,10 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         cell = _Cell(run, place, report)
         policy, step, timings, curve = cell.policy()
         target = getattr(cell.purifier, "target", None)
-        evaluating = perf_counter()
+        evaluating = process_time()
         report("evaluating", 0, 1)
         score = evaluate(policy, run_task(run), episodes=run.episodes, seed=1000 + run.seed)
-        timings = timings | {"evaluate": perf_counter() - evaluating}
+        timings = timings | {"evaluate": process_time() - evaluating}
     else:
         score = recorded(
             find_task(run.task), run_demos(run, place.data, place.folder).supplementary
@@ -154,7 +154,7 @@ def metrics(score: Evaluation) -> dict[str, Any]:
 
 
 Timings = dict[str, float]
-"""Seconds of each stage, as if nothing had been kept."""
+"""Seconds of a core for each stage, as if nothing had been kept."""
 
 
 class _Cell:
@@ -195,7 +195,7 @@ class _Cell:
         self, learner: Method, demos: DemoSet, folder: Path
     ) -> tuple[StoredPolicy, float, dict[str, Any] | None]:
         """The policy, seconds, and a curve; one that plays goes on from where it was killed."""
-        began = perf_counter()
+        began = process_time()
 
         def log(row: Mapping[str, float]) -> None:
             self.report("learning", int(row["update"]) + 1, int(row["updates"]))
@@ -205,7 +205,7 @@ class _Cell:
             done = imitate(learner, demos, task, seed, folder=folder, log=log)
             return done.policy, done.seconds, done.curve
         policy = learner.fit(demos, self.seeds("learn"), log)
-        return policy, perf_counter() - began, None
+        return policy, process_time() - began, None
 
     def purified(self) -> tuple[DemoSet, int | None, Timings]:
         """D_o and purified D_s, and the reverse step."""
@@ -220,9 +220,9 @@ class _Cell:
             path = kept.path("demos.npz")
             if not kept.done:
                 fitted, more = self.fitted(purifier)
-                began = perf_counter()
+                began = process_time()
                 save(fitted(self.demos.supplementary, seed=self.run.seed), path)
-                more |= {"purify": perf_counter() - began}
+                more |= {"purify": process_time() - began}
                 kept.finish(timings=timings | more)
             demos = DemoSet(self.demos.optimal, load(path))
             return demos, getattr(purifier, "reverse_step", None), dict(kept.about["timings"])
@@ -232,7 +232,7 @@ class _Cell:
         facts = self.facts | {"purifier": _json(purifier)}
         with stage(self.place.cache, "choice", facts) as kept:
             if not kept.done:
-                began = perf_counter()
+                began = process_time()
                 choice = choose_reverse_step(
                     purifier,
                     self.demos,
@@ -242,20 +242,20 @@ class _Cell:
                 kept.finish(
                     step=choice.reverse_step,
                     errors={str(step): error for step, error in choice.errors.items()},
-                    timings={"choose": perf_counter() - began},
+                    timings={"choose": process_time() - began},
                 )
             return int(kept.about["step"]), dict(kept.about["timings"])
 
     def fitted(self, purifier: Purifier) -> tuple[Transform, Timings]:
         """A fitted purifier; a diffusion model is kept, for other reverse steps."""
         if not isinstance(purifier, DiffusionPurifier):
-            began = perf_counter()
-            return purifier.fit(self.demos, self.seeds), {"fit": perf_counter() - began}
+            began = process_time()
+            return purifier.fit(self.demos, self.seeds), {"fit": process_time() - began}
         highest = replace(purifier, reverse_step=max(purifier.reverse_step, self.run.max_step))
         with stage(self.place.cache, "model", self.facts | {"purifier": _json(highest)}) as kept:
             path = kept.path("model.safetensors")
             if not kept.done:
-                began = perf_counter()
+                began = process_time()
                 fitted = highest.fit(
                     self.demos,
                     self.seeds,
@@ -264,7 +264,7 @@ class _Cell:
                 )
                 save_transform(fitted, path)
                 kept.path("training").unlink(missing_ok=True)
-                kept.finish(timings={"fit": perf_counter() - began})
+                kept.finish(timings={"fit": process_time() - began})
             return load_transform(path).at(purifier.reverse_step), dict(kept.about["timings"])
 
 

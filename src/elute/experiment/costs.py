@@ -19,7 +19,7 @@ GUESS = {
     "evaluate": 6.0,
 }
 """Seconds on one core of a machine of 2026, where nothing was measured."""
-STEPS_PER_SECOND = 3000.0
+STEPS_PER_SECOND = 5000.0
 """Of methods that play, where nothing like it was measured."""
 SHARED = ("choose", "fit", "purify")
 """Stages that do not depend on the learner."""
