@@ -93,7 +93,9 @@ def test_pairs_off_the_curve_look_worse_the_farther_they_are(trained):
 
 def test_without_its_say_it_is_behaviour_cloning():
     demos = curve()
-    alone = BC(updates=200, hold_out=0.0).clone(demos, Seeds(0)("learn"))
+    alone = BC(updates=200, hold_out=0.0, learning_rate=SMALL.learning_rate).clone(
+        demos, Seeds(0)("learn")
+    )
     silenced = replace(SMALL, weight=0.0, model_updates=5).clone(demos, Seeds(0)("learn"))
     loud = replace(SMALL, model_updates=5).clone(demos, Seeds(0)("learn"))
     np.testing.assert_array_equal(silenced.act(demos.observations), alone.act(demos.observations))

@@ -225,6 +225,8 @@ def _show(grid: tables.Grid) -> None:
     shown = Table(
         *grid.columns, title=_plain(grid.title), title_justify="left", box=None, padding=(0, 1)
     )
+    for number, column in enumerate(shown.columns):  # numbers are broken, never cut off
+        column.no_wrap, column.overflow = number < 2, "fold"
     for row, bold in zip(grid.rows, grid.bold, strict=True):
         shown.add_row(
             *(
