@@ -19,6 +19,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,7 +54,8 @@ def demos() -> DemoSet:
 
 def ours(folder: Path) -> Speed:
     """Rounds of the loop, as `imitate` drives it."""
-    method, given, seeds = GAIL(loop=Adversarial(check_every=5000)), demos(), Seeds(0)
+    method = GAIL(loop=replace(Adversarial.paper(), check_every=5000))
+    given, seeds = demos(), Seeds(0)
     inputs, rows = Inputs(given, TASK), given.all
     scene = Scene(
         demos=given,
