@@ -125,16 +125,20 @@ def with_confidence(folder, value):
 
 @pytest.mark.parametrize("method", ["2iwil", "ic-gail"])
 def test_confidences_are_read_from_the_file(run_here, files, method):
-    with_confidence(files, 1.0)  # D_o has none, so its rows are unlabelled
+    with_confidence(files, 0.3)  # D_o has none, so its rows are optimal
     few = ("--steps", 1000, "--set", "confidence.updates=20")
     code, _, err = run_here("train", method, *arguments(files, *few))
     assert code == 0, err
-    with_confidence(files, 1.5)
     given = (*few, "--purify", "diffusion")  # refused before it is purified
-    code, _, err = run_here("train", method, *arguments(files, *given, out="other"))
-    assert code == 2
-    assert "confidence is 1.5 in row 0; expected 0 to 1" in err
-    assert not list((files / "other").glob("*"))
+    for bad, says in (
+        (1.5, "confidence is 1.5 in row 0; expected 0 to 1"),
+        (np.nan, "no row has a confidence"),
+    ):
+        with_confidence(files, bad)
+        code, _, err = run_here("train", method, *arguments(files, *given, out="other"))
+        assert code == 2
+        assert says in err
+        assert not list((files / "other").glob("*"))
 
 
 @pytest.mark.parametrize(
