@@ -96,7 +96,10 @@ def test_a_killed_training_goes_on_and_ends_the_same(run_here, files, monkeypatc
 def test_event_files_on_request(run_here, files):
     more = ("--steps", 1000, "--tensorboard")
     assert run_here("train", "gail", *arguments(files, *more))[0] == 0
-    assert list((files / "out" / "tensorboard" / "seed-0").glob("events*"))
+    (event,) = (files / "out" / "tensorboard" / "seed-0").glob("events*")
+    whole = event.read_bytes()
+    assert run_here("train", "gail", *arguments(files, *more))[0] == 0  # goes on, with nothing left
+    assert event.read_bytes() == whole
 
 
 def test_a_run_that_diverges_says_when_and_exits_with_1(run_here, files):
@@ -109,11 +112,20 @@ def test_a_run_that_diverges_says_when_and_exits_with_1(run_here, files):
     assert np.isfinite(kept.act(both().all.observations)).all()
 
 
-def test_a_folder_of_another_training_is_not_gone_on_with(run_here, files):
-    assert run_here("train", "gail", *arguments(files, "--steps", 1000))[0] == 0
-    code, _, err = run_here("train", "wgail", *arguments(files, "--steps", 1000))
+@pytest.mark.parametrize(("method", "steps"), [("wgail", 1000), ("gail", 2000)])
+def test_a_folder_of_another_training_is_not_gone_on_with(run_here, files, method, steps):
+    board = "--tensorboard"
+    assert run_here("train", "gail", *arguments(files, "--steps", 1000, board))[0] == 0
+    before = contents(files / "out")
+    code, _, err = run_here("train", method, *arguments(files, "--steps", steps, board))
     assert code == 2
     assert "another task, seed or setting" in err
+    assert files / "out" / "seed-0.safetensors" in before
+    assert contents(files / "out") == before
+
+
+def contents(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def with_confidence(folder, value):
