@@ -163,6 +163,7 @@ def test_confidences_are_read_from_the_file(run_here, files, method):
         (NAME, ("gail", "--bounds=-1,1"), "has those of its task"),
         (NAME, ("gail", "--weights", "npz"), "weighs no rows"),
         (NAME, ("bc", "--steps", "1000"), "bc does not play"),
+        (NAME, ("dp-gail",), "gail --purify diffusion"),
         (NAME, ("gail", "--steps", "0"), "steps"),
         (NAME, ("gail", "--set", "loop.btach=1000"), "did you mean batch"),
     ],

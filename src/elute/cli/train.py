@@ -19,10 +19,11 @@ from elute.demos.audit.summary import Bounds
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import Method, find_method, with_bounds
+from elute.experiment.methods import METHODS, Method, find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
+from elute.experiment.spec import split_method
 from elute.experiment.training import Training, check_training, train
 from elute.experiment.weights import check_weights_format, write_weights
 from elute.learners.adversarial import OnlineMethod
@@ -108,6 +109,7 @@ def run(folder: Path, options: TrainOptions) -> int:
 
 
 def _learner(options: TrainOptions) -> Method:
+    _check_not_of_experiments(options.method)
     learner = find_method(options.method, options.preset)
     learner = with_settings(learner, parse(options.settings))
     if options.steps is not None:
@@ -121,6 +123,15 @@ def _learner(options: TrainOptions) -> Method:
     if options.tensorboard and find_spec("tensorboard") is None:
         raise EluteError("--tensorboard needs tensorboard", hint="pip install 'elute[tensorboard]'")
     return learner
+
+
+def _check_not_of_experiments(method: str) -> None:
+    """Experiments write the purifier before the learner; here it has an option."""
+    purifier, learner = split_method(method)
+    if method not in METHODS and purifier and learner in METHODS:
+        raise EluteError(
+            f"{method!r} is a method of experiments", hint=f"{learner} --purify {purifier}"
+        )
 
 
 def _demos(options: TrainOptions) -> DemoSet:
