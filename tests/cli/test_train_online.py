@@ -96,7 +96,10 @@ def test_a_killed_training_goes_on_and_ends_the_same(run_here, files, monkeypatc
 def test_event_files_on_request(run_here, files):
     more = ("--steps", 1000, "--tensorboard")
     assert run_here("train", "gail", *arguments(files, *more))[0] == 0
-    assert list((files / "out" / "tensorboard" / "seed-0").glob("events*"))
+    (event,) = (files / "out" / "tensorboard" / "seed-0").glob("events*")
+    whole = event.read_bytes()
+    assert run_here("train", "gail", *arguments(files, *more))[0] == 0  # goes on, with nothing left
+    assert event.read_bytes() == whole
 
 
 def test_a_run_that_diverges_says_when_and_exits_with_1(run_here, files):
@@ -109,11 +112,20 @@ def test_a_run_that_diverges_says_when_and_exits_with_1(run_here, files):
     assert np.isfinite(kept.act(both().all.observations)).all()
 
 
-def test_a_folder_of_another_training_is_not_gone_on_with(run_here, files):
-    assert run_here("train", "gail", *arguments(files, "--steps", 1000))[0] == 0
-    code, _, err = run_here("train", "wgail", *arguments(files, "--steps", 1000))
+@pytest.mark.parametrize(("method", "steps"), [("wgail", 1000), ("gail", 2000)])
+def test_a_folder_of_another_training_is_not_gone_on_with(run_here, files, method, steps):
+    board = "--tensorboard"
+    assert run_here("train", "gail", *arguments(files, "--steps", 1000, board))[0] == 0
+    before = contents(files / "out")
+    code, _, err = run_here("train", method, *arguments(files, "--steps", steps, board))
     assert code == 2
     assert "another task, seed or setting" in err
+    assert files / "out" / "seed-0.safetensors" in before
+    assert contents(files / "out") == before
+
+
+def contents(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def with_confidence(folder, value):
@@ -125,16 +137,20 @@ def with_confidence(folder, value):
 
 @pytest.mark.parametrize("method", ["2iwil", "ic-gail"])
 def test_confidences_are_read_from_the_file(run_here, files, method):
-    with_confidence(files, 1.0)  # D_o has none, so its rows are unlabelled
+    with_confidence(files, 0.3)  # D_o has none, so its rows are optimal
     few = ("--steps", 1000, "--set", "confidence.updates=20")
     code, _, err = run_here("train", method, *arguments(files, *few))
     assert code == 0, err
-    with_confidence(files, 1.5)
     given = (*few, "--purify", "diffusion")  # refused before it is purified
-    code, _, err = run_here("train", method, *arguments(files, *given, out="other"))
-    assert code == 2
-    assert "confidence is 1.5 in row 0; expected 0 to 1" in err
-    assert not list((files / "other").glob("*"))
+    for bad, says in (
+        (1.5, "confidence is 1.5 in row 0; expected 0 to 1"),
+        (np.nan, "no row has a confidence"),
+    ):
+        with_confidence(files, bad)
+        code, _, err = run_here("train", method, *arguments(files, *given, out="other"))
+        assert code == 2
+        assert says in err
+        assert not list((files / "other").glob("*"))
 
 
 @pytest.mark.parametrize(
@@ -147,6 +163,7 @@ def test_confidences_are_read_from_the_file(run_here, files, method):
         (NAME, ("gail", "--bounds=-1,1"), "has those of its task"),
         (NAME, ("gail", "--weights", "npz"), "weighs no rows"),
         (NAME, ("bc", "--steps", "1000"), "bc does not play"),
+        (NAME, ("dp-gail",), "gail --purify diffusion"),
         (NAME, ("gail", "--steps", "0"), "steps"),
         (NAME, ("gail", "--set", "loop.btach=1000"), "did you mean batch"),
     ],

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.learners.adversarial import Adversarial, Inputs, Judge, Weights, critic_loss, imitate
 from elute.learners.descent import DivergenceError
@@ -206,14 +207,46 @@ def test_workers_make_no_difference(monkeypatch):
     assert one.curve == two.curve
 
 
-@pytest.mark.parametrize("what", ["demos", "settings", "seed"])
+@pytest.mark.parametrize("what", ["demos", "lengths", "ends", "settings", "seed"])
 def test_a_folder_of_another_run_is_refused(tmp_path, what):
     quick = replace(SHORT, env_steps=1000)
     imitate(GAIL(loop=quick), both(), task(), 0, folder=tmp_path)
     method = GAIL(loop=replace(quick, penalty=1.0) if what == "settings" else quick)
     demos = both(noise=0.5) if what == "demos" else both()
+    if what == "lengths":
+        demos = with_episodes(Episodes.of([len(demos.optimal)]))
+    elif what == "ends":
+        demos = with_episodes(replace(demos.optimal.episodes, terminated=np.full(3, True)))
     with pytest.raises(EluteError, match="another task, seed or setting"):
         imitate(method, demos, task(), int(what == "seed"), folder=tmp_path)
+
+
+def with_episodes(episodes):
+    """The same rows, of which the optimal ones fall into other episodes."""
+    demos = both()
+    return DemoSet(replace(demos.optimal, episodes=episodes), demos.supplementary)
+
+
+@pytest.mark.parametrize(
+    ("make", "bad"),
+    [
+        (Adversarial, {"penalty": -1.0}),
+        (Adversarial, {"penalty": math.nan}),
+        (Adversarial, {"allowed": (1.0, 0.5)}),
+        (Adversarial, {"allowed": (-0.1, 1.0)}),
+        (Adversarial, {"allowed": (0.0, math.nan)}),
+        (Adversarial, {"demo_rows": 0}),
+        (Adversarial, {"critic_updates": 0}),
+        (Adversarial, {"critic_rate": 0.0}),
+        (Adversarial, {"critic_rate": math.nan}),
+        (Adversarial, {"batch": 0}),
+        (WGAIL, {"beta": -0.1}),
+        (WGAIL, {"beta": math.nan}),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make, bad):
+    with pytest.raises(EluteError, match="expected"):
+        make(**bad)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from elute.envs.task import find_task
 from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.learners.confidence import Confidence, confidence_risk, demonstrator_return
-from elute.learners.ic_gail import ICGAIL, mixture_weights
+from elute.learners.ic_gail import mixture_weights
 from elute.learners.two_iwil import TwoIWIL
 from elute.rng import Seeds
 from elute.types import DemoSet
@@ -32,11 +32,33 @@ def marked(optimal, supplementary):
     return DemoSet(*given)
 
 
-def test_a_column_is_taken_as_it_is_and_a_set_without_one_is_unknown():
+def test_a_column_is_taken_as_it_is():
     n_good, n_noisy = (len(d) for d in both().given)
-    q = known(marked(None, 0.25))
-    assert np.isnan(q[:n_good]).all()
-    np.testing.assert_array_equal(q[n_good:], np.full(n_noisy, 0.25))
+    np.testing.assert_array_equal(
+        known(marked(np.nan, 0.25)), [*[np.nan] * n_good, *[0.25] * n_noisy]
+    )
+
+
+def test_optimal_demonstrations_without_a_column_are_optimal():
+    n_good, n_noisy = (len(d) for d in both().given)
+    np.testing.assert_array_equal(known(marked(None, 0.25)), [*[1.0] * n_good, *[0.25] * n_noisy])
+
+
+def test_a_column_of_the_optimal_demonstrations_alone_says_nothing_about_the_others():
+    with pytest.raises(EluteError, match="only the optimal demonstrations have a column") as error:
+        known(marked(1.0, None))
+    assert "NaN" in error.value.hint
+    only = DemoSet(marked(0.5, None).optimal, None)
+    assert set(known(only)) == {0.5}
+
+
+@pytest.mark.parametrize("share_unknown", [0.0, 0.5])
+def test_2iwil_gives_more_to_the_optimal_set_than_to_one_of_confidence_03(share_unknown):
+    n_good, n_noisy = (len(d) for d in both().given)
+    column = np.where(np.arange(n_noisy) % 10 < 10 * share_unknown, np.nan, 0.3)
+    seen, _ = scene(marked(None, column))
+    weights = TwoIWIL(confidence=FEW).begin(seen)(look(None)).expert
+    assert weights[:n_good].mean() > weights[n_good:].mean()
 
 
 @pytest.mark.parametrize("bad", [-0.01, 1.5, np.inf])
@@ -56,10 +78,10 @@ def test_words_are_no_confidence():
         known(DemoSet(None, demos.supplementary.with_extra("confidence", column)))
 
 
-@pytest.mark.parametrize("method", [TwoIWIL(confidence=FEW), ICGAIL(confidence=FEW)])
-def test_only_unknown_confidences_are_refused(method):
+@pytest.mark.parametrize("optimal", [np.nan, None])
+def test_only_unknown_confidences_are_refused(optimal):
     with pytest.raises(EluteError, match="no row has a confidence"):
-        method.begin(scene(marked(np.nan, np.nan))[0])
+        known(marked(optimal, np.nan))
 
 
 def test_no_confidence_at_all_leaves_2iwil_nothing():
@@ -93,21 +115,51 @@ def test_without_rewards_the_sets_say_it():
         known(DemoSet(None, demos.supplementary))
 
 
-def test_a_cut_is_no_end_of_an_episode():
-    hopper = find_task("hopper")
+def rows(lengths, terminated, rewards=1.0):
+    """Episodes that earn so much at each step."""
+    n = sum(lengths)
+    return replace(
+        demonstrations(1).first(1),
+        observations=np.zeros((n, 2)),
+        actions=np.zeros((n, 1)),
+        next_observations=None,
+        extras={},
+        rewards=np.broadcast_to(np.repeat(rewards, lengths if np.ndim(rewards) else n), n),
+        episodes=Episodes.of(lengths, terminated, [not t for t in terminated]),
+    )
 
-    def rows(lengths, terminated):
-        n = sum(lengths)
-        return replace(
-            demonstrations(1).first(1),
-            observations=np.zeros((n, 2)),
-            actions=np.zeros((n, 1)),
-            next_observations=None,
-            extras={},
-            rewards=np.ones(n),
-            episodes=Episodes.of(lengths, terminated, [not t for t in terminated]),
+
+def test_one_set_with_rewards_goes_by_the_return_of_each_episode():
+    """Returns of 60, 40 and, of a cut one, unknown; random actions earn 20."""
+    of = replace(find_task("hopper"), random_score=20.0)
+    one = DemoSet(None, rows([60, 40, 90], [True, True, False]))
+    q = Confidence(labelled=1.0).known(one, of, Seeds(0)("method"))
+    np.testing.assert_array_equal(q, np.repeat([1.0, 0.5, np.nan], [60, 40, 90]))
+    share = Confidence(labelled=0.2).known(one, of, Seeds(0)("method"))
+    assert (~np.isnan(share)).sum() == 20
+    np.testing.assert_array_equal(share[~np.isnan(share)], q[~np.isnan(share)])
+
+
+def test_one_set_of_cut_episodes_goes_by_their_mean_rewards():
+    of = replace(find_task("hopper"), random_score=None)
+    one = DemoSet(rows([50, 10, 40], [False] * 3, [1.0, 3.0, 1.5]), None)
+    q = Confidence(labelled=1.0).known(one, of, Seeds(0)("method"))
+    np.testing.assert_allclose(q, np.repeat([0.0, 1.0, 0.25], [50, 10, 40]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "terminated"),
+    [([60], [True]), ([60, 60], [True, True]), ([60, 40], [True, False]), ([9, 8], [False] * 2)],
+)
+def test_one_set_without_different_returns_is_refused(lengths, terminated):
+    with pytest.raises(EluteError, match="nothing says which rows are better"):
+        Confidence().known(
+            DemoSet(None, rows(lengths, terminated)), find_task("hopper"), Seeds(0)("method")
         )
 
+
+def test_a_cut_is_no_end_of_an_episode():
+    hopper = find_task("hopper")
     assert demonstrator_return(rows([60, 40], [True, True]), hopper) == 50
     assert demonstrator_return(rows([60, 40], [True, False]), hopper) == 100
     assert demonstrator_return(rows([50], [False]), hopper) == 1000

@@ -43,7 +43,8 @@ def test_all_of_them_are_here():
 @pytest.mark.slow
 @every
 def test_it_beats_the_noisy_demonstrator(name):
-    noisy = cost(lambda s: expert(s) + 0.6 * Seeds(3)("noise").standard_normal((len(s), 1)))
+    noise = Seeds(3)("noise")
+    noisy = cost(lambda s: expert(s) + 0.6 * noise.standard_normal((len(s), 1)))
     method = METHODS[name]
     if name == "sail":  # its rewards hardly differ at first
         method = replace(method, loop=replace(method.loop, env_steps=60_000))

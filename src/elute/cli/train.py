@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -19,16 +19,18 @@ from elute.demos.audit.summary import Bounds
 from elute.demos.output import check_output
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.experiment.methods import Method, find_method, with_bounds
+from elute.experiment.methods import METHODS, Method, find_method, with_bounds
 from elute.experiment.parallel import Report, parallel
 from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
 from elute.experiment.settings import parse, with_settings
+from elute.experiment.spec import split_method
 from elute.experiment.training import Training, check_training, train
 from elute.experiment.weights import check_weights_format, write_weights
 from elute.learners.adversarial import OnlineMethod
 from elute.learners.learner import Weighing
 from elute.policy import save_policy
 from elute.purify.clip import stated_bounds
+from elute.rl.run import STATE
 from elute.types import Demonstrations, DemoSet
 
 STAGES = {
@@ -107,6 +109,7 @@ def run(folder: Path, options: TrainOptions) -> int:
 
 
 def _learner(options: TrainOptions) -> Method:
+    _check_not_of_experiments(options.method)
     learner = find_method(options.method, options.preset)
     learner = with_settings(learner, parse(options.settings))
     if options.steps is not None:
@@ -120,6 +123,15 @@ def _learner(options: TrainOptions) -> Method:
     if options.tensorboard and find_spec("tensorboard") is None:
         raise EluteError("--tensorboard needs tensorboard", hint="pip install 'elute[tensorboard]'")
     return learner
+
+
+def _check_not_of_experiments(method: str) -> None:
+    """Experiments write the purifier before the learner; here it has an option."""
+    purifier, learner = split_method(method)
+    if method not in METHODS and purifier and learner in METHODS:
+        raise EluteError(
+            f"{method!r} is a method of experiments", hint=f"{learner} --purify {purifier}"
+        )
 
 
 def _demos(options: TrainOptions) -> DemoSet:
@@ -172,17 +184,12 @@ def _bounds(demos: DemoSet, options: TrainOptions) -> Bounds | None:
 
 
 def _prepare(folder: Path, seeds: list[int]) -> None:
-    """Make the folder; say which policies in it are of another training."""
+    """Make the folder; say which policies in it are of other seeds."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EluteError(f"{folder}: cannot be made a folder: {error.strerror}") from error
     check_output(folder / "seed-0.safetensors")
-    for seed in seeds:  # nothing of an earlier training may pass for this one's
-        for old in (_file(folder, seed), *folder.glob(f"*-{seed}.*")):
-            if old.name.split("-")[0] in ("seed", "diverged", "weights"):
-                old.unlink(missing_ok=True)
-        shutil.rmtree(folder / "tensorboard" / f"seed-{seed}", ignore_errors=True)
     others = {file.name for file in folder.glob("seed-*.safetensors")}
     others -= {_file(folder, seed).name for seed in seeds}
     if others:
@@ -206,9 +213,10 @@ def _train_one(
 ) -> dict[str, Any]:
     """One seed, from demonstrations to files."""
     last: dict[str, float] = {}
-    played = folder / "training" / f"seed-{seed}"
+    played, events = (folder / part / f"seed-{seed}" for part in ("training", "tensorboard"))
+    resumed = isinstance(training.learner, OnlineMethod) and (played / STATE).exists()
     pace = _Pace(seed, report)
-    with _board(folder / "tensorboard" / f"seed-{seed}" if board else None) as write:
+    with _board(events if board else None, keep=resumed) as write:
 
         def log(row: Mapping[str, float]) -> None:
             last.update(row)
@@ -222,8 +230,13 @@ def _train_one(
         about["reverse_step"] = trained.reverse_step
     path = folder / f"diverged-{seed}.safetensors" if trained.diverged else _file(folder, seed)
     save_policy(replace(trained.policy, about=about), path)
+    written = {path}
     if weights and trained.weights is not None:
+        written.add(folder / f"weights-{seed}.{weights}")
         write_weights(trained.weights, folder / f"weights-{seed}.{weights}")
+    _remove_older(folder, seed, written)
+    if not board and not resumed:
+        shutil.rmtree(events, ignore_errors=True)
     return {
         "seed": seed,
         "policy": str(path),
@@ -234,6 +247,13 @@ def _train_one(
         "diverged": trained.diverged,
         **({} if trained.curve is None else {"curve": trained.curve}),
     }
+
+
+def _remove_older(folder: Path, seed: int, written: set[Path]) -> None:
+    """Nothing of an earlier training may pass for this one's, once there is something new."""
+    for old in set(folder.glob(f"*-{seed}.*")) - written:
+        if old.name.split("-")[0] in ("seed", "diverged", "weights"):
+            old.unlink(missing_ok=True)
 
 
 class _Pace:
@@ -259,19 +279,27 @@ class _Pace:
 
 
 @contextmanager
-def _board(folder: Path | None) -> Iterator[Callable[[Mapping[str, float]], None]]:
-    """Writes losses as TensorBoard event files, if asked to."""
+def _board(folder: Path | None, *, keep: bool) -> Iterator[Callable[[Mapping[str, float]], None]]:
+    """Writes losses as TensorBoard event files, if asked to; earlier ones are kept or replaced.
+
+    Nothing is touched before the first losses: a run may be refused until then.
+    """
     if folder is None:
         yield lambda row: None
         return
     from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(folder) as writer:
+    with ExitStack() as stack:
+        writers: list[SummaryWriter] = []
 
         def write(row: Mapping[str, float]) -> None:
+            if not writers:
+                if not keep:
+                    shutil.rmtree(folder, ignore_errors=True)
+                writers.append(stack.enter_context(SummaryWriter(folder)))
             for name, value in row.items():
                 if name not in ("update", "updates"):
-                    writer.add_scalar(name, value, int(row["update"]))
+                    writers[0].add_scalar(name, value, int(row["update"]))
 
         yield write
 

@@ -96,6 +96,22 @@ class Adversarial(Loop):
     that shall be high in the middle and low around it has a flat top; where that is all there is to
     learn, as for a point that shall stand still, (0, 1) does better."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.allowed
+        if not 0 <= low <= high:
+            raise EluteError(f"allowed slopes {low} to {high}; expected the smaller first, from 0")
+        if not 0 <= self.penalty < math.inf or not 0 < self.critic_rate < math.inf:
+            raise EluteError(
+                f"penalty {self.penalty}, critic_rate {self.critic_rate}; expected finite numbers, "
+                "from 0 and above 0"
+            )
+        if self.demo_rows < 1 or self.critic_updates < 1:
+            raise EluteError(
+                f"demo_rows {self.demo_rows}, critic_updates {self.critic_updates}; expected 1 or "
+                "more"
+            )
+
     @classmethod
     def paper(cls) -> Self:
         """Steps of the size, and as many, as the paper's."""
@@ -407,7 +423,8 @@ def _identity(method: OnlineMethod, demos: DemoSet, task: Task, seed: int) -> di
     rows = hashlib.sha256()
     for given in demos.given:
         rows.update(np.ascontiguousarray(given.pairs).tobytes())
-        for extra in (given.rewards, given.extras.get("confidence")):
+        ends = given.episodes.lengths, given.episodes.terminated
+        for extra in (*ends, given.rewards, given.extras.get("confidence")):
             rows.update(b"-" if extra is None else np.ascontiguousarray(extra).tobytes())
     settings = json.loads(json.dumps(asdict(method)))  # type: ignore[call-overload]
     return {

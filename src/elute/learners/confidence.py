@@ -12,11 +12,13 @@ has which confidence, and nothing is learnt. Dropout is off when q^ is read.
 
 Where confidences come from, in this order:
 
-1. a column `confidence` of the demonstrations; NaN is "not known", and so is a set without it;
+1. a column `confidence` of the demonstrations; NaN is "not known". If only D_s has one, D_o is
+   what its name says: 1. If only D_o has one, nothing is known of D_s, and that is refused;
 2. rewards: the return of the demonstrator of each set, 0 for random actions and 1 for the better
    demonstrator, given to a share of the rows (the paper: 20 %). A demonstrator's return is what
    it earned by the number of episodes that ended; a cut is no end. If none ended: its mean reward
-   times the horizon;
+   times the horizon. In a single set it is the return of each episode, 1 for the best one, and not
+   known of one that was cut;
 3. without rewards 1 for D_o and 0 for D_s, for the same share of the rows.
 """
 
@@ -37,6 +39,7 @@ from elute.nets import evaluating, generator, seeded, tensor
 from elute.types import Demonstrations, DemoSet
 
 COLUMN = "confidence"
+HINT = f"give both sets, rewards, or a column {COLUMN!r} with numbers from 0 to 1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +65,15 @@ class Confidence:
         """Of each row of `demos.all`; NaN where it is to be learnt.
 
         Raises:
-            EluteError: a column is out of [0, 1], or there is nothing to tell rows by.
+            EluteError: a column is out of [0, 1], knows nothing, or is missing in D_s alone; or
+                there is nothing to tell rows by.
         """
         if any(COLUMN in given.extras for given in demos.given):
-            return np.concatenate([_column(given) for given in demos.given])
-        told = np.repeat(_by_set(demos, task), [len(given) for given in demos.given])
-        n = max(1, round(self.labelled * len(told)))
-        hidden = rng.permutation(len(told))[n:]
+            return _by_column(demos)
+        told = _by_return(demos, task)
+        rows = np.flatnonzero(~np.isnan(told))
+        n = max(1, round(self.labelled * len(rows)))
+        hidden = rows[rng.permutation(len(rows))[n:]]
         told[hidden] = np.nan
         return told
 
@@ -128,10 +133,23 @@ def confidence_risk(
     return sure.mean() + (rest.mean() + share * others.mean()).clamp(min=0.0)
 
 
+def _by_column(demos: DemoSet) -> Array:
+    """The columns of all sets; 1 for D_o if only D_s has one."""
+    if COLUMN not in demos.given[-1].extras:
+        raise EluteError(
+            f"only the optimal demonstrations have a column {COLUMN!r}",
+            hint="add it to the others too; NaN where it is not known",
+        )
+    columns = [_column(given) for given in demos.given if COLUMN in given.extras]
+    if np.isnan(np.concatenate(columns)).all():
+        raise EluteError("no row has a confidence", hint="some must have a number from 0 to 1")
+    if len(columns) < len(demos.given):
+        columns = [np.ones(len(demos.optimal)), *columns]
+    return np.concatenate(columns)
+
+
 def _column(given: Demonstrations) -> Array:
-    """The column of a set, (n,); NaN if it has none."""
-    if COLUMN not in given.extras:
-        return np.full(len(given), np.nan)
+    """The column of a set, (n,)."""
     source, column = given.provenance.source or "demonstrations", given.extras[COLUMN]
     if column.dtype.kind not in "fiub" or column.size != len(given):
         raise EluteError(f"{source}: {COLUMN} is {column.dtype} of shape {column.shape}")
@@ -145,21 +163,45 @@ def _column(given: Demonstrations) -> Array:
     return values
 
 
-def _by_set(demos: DemoSet, task: Task) -> Array:
-    """Of the demonstrator of each set."""
-    if all(given.rewards is not None for given in demos.given):
-        scores = np.array([demonstrator_return(given, task) for given in demos.given])
-        low = scores.min() if task.random_score is None else min(task.random_score, scores.min())
-        if len(scores) == 1 or scores.max() == low:
-            return np.ones(len(scores))
-        spread: Array = (scores - low) / (scores.max() - low)
-        return spread
-    if len(demos.given) < 2:
+def _by_return(demos: DemoSet, task: Task) -> Array:
+    """Of the demonstrator of each row, or of its episode if there is one set only."""
+    paid = all(given.rewards is not None for given in demos.given)
+    if len(demos.given) == 1:
+        if not paid:
+            raise EluteError(
+                "one set without rewards: nothing says which rows are better", hint=HINT
+            )
+        return _by_episode(demos.all, task)
+    of_sets = np.array([1.0, 0.0])
+    if paid:
+        of_sets = _spread(np.array([demonstrator_return(d, task) for d in demos.given]), task)
+    return np.repeat(of_sets, [len(given) for given in demos.given])
+
+
+def _by_episode(given: Demonstrations, task: Task) -> Array:
+    """By the return of each episode; NaN if it was cut, where others were not."""
+    assert given.rewards is not None
+    lengths = given.episodes.lengths
+    scores = np.array([part.sum() for part in np.split(given.rewards, np.cumsum(lengths)[:-1])])
+    ended = given.episodes.terminated | (lengths >= task.horizon)
+    scores = np.where(ended, scores, np.nan) if ended.any() else scores / lengths * task.horizon
+    if len(np.unique(scores[~np.isnan(scores)])) < 2:
         raise EluteError(
-            "one set without rewards: nothing says which rows are better",
-            hint=f"give both sets, rewards, or a column {COLUMN!r} with numbers from 0 to 1",
+            "one set without two whole episodes of different returns: nothing says which rows are "
+            "better",
+            hint=HINT,
         )
-    return np.array([1.0, 0.0])
+    return np.repeat(_spread(scores, task), lengths)
+
+
+def _spread(scores: Array, task: Task) -> Array:
+    """From 0, random actions or the least, to 1, the most; 1 if all are the same."""
+    least, most = np.nanmin(scores), np.nanmax(scores)
+    low = least if task.random_score is None else min(task.random_score, least)
+    if most == low:
+        return np.ones(len(scores))
+    spread: Array = (scores - low) / (most - low)
+    return spread
 
 
 def demonstrator_return(given: Demonstrations, task: Task) -> float:

@@ -46,7 +46,7 @@ class WGAIL:
     loop: Adversarial = field(default_factory=Adversarial)
 
     def __post_init__(self) -> None:
-        if self.beta < 0 or self.warm_up < 0:
+        if not self.beta >= 0 or self.warm_up < 0:
             raise EluteError(f"beta {self.beta}, warm_up {self.warm_up}; expected 0 or more")
 
     @classmethod
