@@ -205,13 +205,13 @@ def peak(*arguments):
 
 @pytest.fixture(scope="module")
 def sizes(tmp_path_factory):
-    """A file, one of twice as many rows, and the size of the first in KiB."""
+    """A file, and one of three times as many rows."""
     folder = tmp_path_factory.mktemp("sizes")
     lengths = (1000,) * 200
     save(plain(lengths, observations=19, actions=6), folder / "1.npz")
-    save(plain(lengths * 2, observations=19, actions=6), folder / "2.npz")
+    save(plain(lengths * 3, observations=19, actions=6), folder / "3.npz")
     save(plain((500,), observations=19, actions=6, seed=1), folder / "good.npz")
-    for n in (1, 2):
+    for n in (1, 3):
         save_as_vild(folder, n)
     return folder
 
@@ -236,13 +236,13 @@ def save_as_vild(folder, n):
     ],
     ids=lambda arguments: " ".join(arguments[:2]) + arguments[-1].split(".")[0],
 )  # fmt: skip
-def test_twice_the_rows_take_no_more_memory(sizes, monkeypatch, suffix, arguments):
+def test_thrice_the_rows_take_no_more_memory(sizes, monkeypatch, suffix, arguments):
     monkeypatch.chdir(sizes)
     peaks = []
-    for n in (1, 2):
+    for n in (1, 3):
         facts = {"file": f"{n}.{suffix}", "n": n, "suffix": suffix, "rows": 190_000 * n}
         peaks.append(peak(*(word.format(**facts) for word in arguments)))
-    rows = 200_000 * 25 * 8 / 1024  # of the file that is added, in KiB
+    rows = 400_000 * 25 * 8 / 1024  # of the file that is added, in KiB; a peak varies by 10 000
     assert peaks[1] - peaks[0] < (0.6 if "audit" in arguments else 0.3) * rows
 
 
