@@ -317,3 +317,10 @@ def test_provenance_names_the_file_in_every_finding():
     demos = changed(pointmass(3), provenance=Provenance(source="x.h5"))
     found = audit(with_ends(demos, [False] * 3, [False] * 3))
     assert {f.file for f in found.findings} == {"x.h5"}
+
+
+def test_actions_that_stay_infinite_are_a_finding_and_no_warning():
+    demos = pointmass(5)
+    actions = demos.actions.copy()
+    actions[1:4, 0] = np.inf
+    assert "non-finite" in codes(audit(changed(demos, actions=actions)))

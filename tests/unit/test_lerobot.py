@@ -579,3 +579,10 @@ def test_a_text_that_would_fill_the_memory_is_refused(tmp_path):
     assert (path / "meta/tasks.parquet").stat().st_size < 2**20
     with pytest.raises(EluteError, match="a text of 8 MiB"):
         load(path)
+
+
+def test_a_name_that_no_file_can_have(tmp_path):
+    path = v30(tmp_path / "in")
+    change_json(path / "meta/info.json", data_path="a" * 10_000)
+    with pytest.raises(EluteError, match="longer than a file's name"):
+        load(path)

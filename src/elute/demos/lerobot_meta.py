@@ -31,6 +31,8 @@ DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 EPISODES_PATH = "meta/episodes/chunk-000/file-000.parquet"
 NOTE_PATH = "meta/elute.json"
+LONGEST_NAME = 255
+"""Bytes that file systems allow."""
 CHUNK_FILES = 1000
 
 M = TypeVar("M", bound=pydantic.BaseModel)
@@ -214,9 +216,11 @@ def inside(root: Path, name: str) -> Path:
     """A file of the data set by its relative name.
 
     Raises:
-        EluteError: the name, or a link on the way, leads out of the folder.
+        EluteError: the name, or a link on the way, leads out of the folder, or none could be it.
     """
     path = root / name
+    if any(len(part.encode()) > LONGEST_NAME for part in path.parts):
+        raise EluteError(f"{root}: {name!r:.60} is longer than a file's name may be")
     with parquet.reading(root):
         escapes = Path(name).is_absolute() or ".." in Path(name).parts
         if escapes or not path.resolve().is_relative_to(root.resolve()):

@@ -36,7 +36,8 @@ class Sample:
     @cached_property
     def action_steps(self) -> Array:
         """Absolute changes of the action from row to row."""
-        steps = [np.abs(np.diff(run.actions.astype(np.float64), axis=0)) for run in self.runs]
+        with np.errstate(invalid="ignore"):  # from one infinity to the next
+            steps = [np.abs(np.diff(run.actions.astype(np.float64), axis=0)) for run in self.runs]
         return self._finite(np.concatenate(steps))
 
 
