@@ -1,5 +1,7 @@
 """A point on a line that is to be brought to rest at the origin: small, linear, and closed loop."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from elute.episodes import Episodes, Provenance
@@ -56,3 +58,10 @@ def both(optimal=3, supplementary=12, noise=0.6):
         optimal=demonstrations(optimal, source="good"),
         supplementary=demonstrations(supplementary, noise=noise, seed=1, source="noisy"),
     )
+
+
+def with_a_nan(demos):
+    """The same with one action of D_o that is no number."""
+    actions = demos.optimal.actions.copy()
+    actions[3, 0] = np.nan
+    return DemoSet(replace(demos.optimal, actions=actions), demos.supplementary)

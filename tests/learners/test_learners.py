@@ -24,7 +24,7 @@ from elute.learners.smodice import SMODICE
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
-from learners.point_mass import both, cost, demonstrations, expert
+from learners.point_mass import both, cost, demonstrations, expert, with_a_nan
 
 SMALL = Design(bounds=(-1.0, 1.0))
 RATIO, VALUES = Ratio(hidden=(20,), batch_size=64), Values(hidden=(20,), batch_size=64)
@@ -138,12 +138,8 @@ def test_it_reports_progress(name):
 
 @every
 def test_values_that_are_not_finite_are_refused(name):
-    demos = both()
-    actions = demos.optimal.actions.copy()
-    actions[3, 0] = np.nan
-    bad = DemoSet(replace(demos.optimal, actions=actions), demos.supplementary)
     with pytest.raises(EluteError, match="not finite"):
-        fit(quick(name), bad)
+        fit(quick(name), with_a_nan(both()))
 
 
 @every

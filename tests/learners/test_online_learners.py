@@ -16,7 +16,7 @@ from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet
 from learners.online import METHODS, task
-from learners.point_mass import both, cost, expert
+from learners.point_mass import both, cost, expert, with_a_nan
 
 every = pytest.mark.parametrize("name", METHODS)
 
@@ -98,12 +98,8 @@ def test_progress_and_the_curve_are_reported(name):
 
 @every
 def test_values_that_are_not_finite_are_refused(name):
-    demos = both()
-    actions = demos.optimal.actions.copy()
-    actions[3, 0] = np.nan
-    bad = DemoSet(replace(demos.optimal, actions=actions), demos.supplementary)
     with pytest.raises(EluteError, match="not finite"):
-        fit(quick(name), bad)
+        fit(quick(name), with_a_nan(both()))
 
 
 @every

@@ -17,6 +17,7 @@ from elute.columns import Column
 from elute.demos import arrays
 from elute.demos import note as notes
 from elute.demos.uninterrupted import uninterrupted
+from elute.demos.view import whole
 from elute.episodes import Array, Episodes, Origin, Piece, Provenance
 from elute.errors import EluteError
 from elute.types import Demonstrations
@@ -83,12 +84,8 @@ class Hdf5Demos:
 
     def select(self, episodes: Sequence[int]) -> "Hdf5Demos":
         """The same file, only these episodes."""
-        starts, lengths = self.episodes.starts, self.episodes.lengths
-        pieces = [Piece(int(starts[e]), int(lengths[e])) for e in episodes]
-        chosen = tuple(self.origin.pieces[e] for e in episodes)
-        return replace(
-            self, episodes=self.episodes.cut(pieces), origin=replace(self.origin, pieces=chosen)
-        )
+        kept, origin = selected(self.episodes, self.origin, episodes)
+        return replace(self, episodes=kept, origin=origin)
 
     def rows(self, start: int, stop: int) -> Demonstrations:
         """Rows `start..stop`, read from the file."""
@@ -144,6 +141,12 @@ def opened(
             path, format_name, stamp(path), tuple(map(Piece, starts, lengths)), tuple(carried)
         ),
     )
+
+
+def selected(episodes: Episodes, origin: Origin, chosen: Sequence[int]) -> tuple[Episodes, Origin]:
+    """Whole episodes of a selection by number, and where they are in the file it is from."""
+    pieces = tuple(origin.pieces[e] for e in chosen)
+    return episodes.cut(whole(episodes, chosen)), replace(origin, pieces=pieces)
 
 
 def pieces_in_file(episodes: Episodes, origin: Origin, start: int, stop: int) -> tuple[Piece, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 from elute.columns import Column, columns
 from elute.demos import arrow_stream, note
 from elute.demos.format import ReadOptions
-from elute.demos.hdf5 import merged, pieces_in_file, stamp
+from elute.demos.hdf5 import merged, pieces_in_file, selected, stamp
 from elute.demos.imitation_write import COLUMNS, EXTRAS, INFOS, ImitationWriter
 from elute.demos.inside import inside
 from elute.demos.saved_dataset import INFO, STATE, data_files, read_json
@@ -66,12 +66,8 @@ class ImitationDemos:
 
     def select(self, episodes: Sequence[int]) -> "ImitationDemos":
         """The same folder, only these episodes."""
-        starts, lengths = self.episodes.starts, self.episodes.lengths
-        pieces = [Piece(int(starts[e]), int(lengths[e])) for e in episodes]
-        chosen = tuple(self.origin.pieces[e] for e in episodes)
-        return replace(
-            self, episodes=self.episodes.cut(pieces), origin=replace(self.origin, pieces=chosen)
-        )
+        kept, origin = selected(self.episodes, self.origin, episodes)
+        return replace(self, episodes=kept, origin=origin)
 
     def rows(self, start: int, stop: int) -> Demonstrations:
         """Rows `start..stop`, taken off the disk."""

@@ -152,7 +152,7 @@ class _Columns:
             return
         try:
             self.fields[name] = pa.field(name, parquet.column_type(values))
-        except (pa.ArrowException, NotImplementedError) as error:
+        except pa.ArrowException as error:
             raise EluteError(
                 f"{name} is {values.dtype}, which LeRobot cannot hold", hint="write it as .npz"
             ) from error

@@ -22,7 +22,7 @@ from elute.demos import lerobot_meta as meta
 from elute.demos import lerobot_parquet as parquet
 from elute.demos import note as notes
 from elute.demos.format import ReadOptions
-from elute.demos.hdf5 import merged, stamp
+from elute.demos.hdf5 import merged, pieces_in_file, selected, stamp
 from elute.demos.uninterrupted import uninterrupted
 from elute.episodes import Array, Episodes, Origin, Piece, Provenance
 from elute.errors import EluteError
@@ -82,22 +82,12 @@ class LeRobotDemos:
 
     def select(self, episodes: Sequence[int]) -> "LeRobotDemos":
         """The same data set, only these episodes."""
-        starts, lengths = self.episodes.starts, self.episodes.lengths
-        pieces = [Piece(int(starts[e]), int(lengths[e])) for e in episodes]
-        chosen = tuple(self.origin.pieces[e] for e in episodes)
-        return replace(
-            self, episodes=self.episodes.cut(pieces), origin=replace(self.origin, pieces=chosen)
-        )
+        kept, origin = selected(self.episodes, self.origin, episodes)
+        return replace(self, episodes=kept, origin=origin)
 
     def rows(self, start: int, stop: int) -> Demonstrations:
         """Rows `start..stop`, read from their files."""
-        pieces = self.episodes.pieces(start, stop)
-        first, starts = self.episodes.of_row(start), self.episodes.starts
-        file_pieces = tuple(
-            Piece(self.origin.pieces[first + i].start + piece.start - int(starts[first + i]),
-                  piece.length)
-            for i, piece in enumerate(pieces)
-        )  # fmt: skip
+        file_pieces = pieces_in_file(self.episodes, self.origin, start, stop)
         with uninterrupted():
             read = read_columns(self.data, merged(file_pieces), self.layout.columns)
         layout = self.layout
@@ -112,7 +102,7 @@ class LeRobotDemos:
                 name: read[column].reshape(-1, 1) if column in layout.narrow else read[column]
                 for name, column in layout.extras.items()
             },
-            episodes=self.episodes.cut(pieces),
+            episodes=self.episodes.cut(self.episodes.pieces(start, stop)),
             observation_columns=self.observation_columns,
             action_columns=self.action_columns,
             provenance=self.provenance,

@@ -89,11 +89,14 @@ def replaced(table: pa.Table, feature: str, episodes: Sequence[Mapping[str, Arra
 
 
 def _cast(values: list[list[Any]], kind: pa.DataType) -> pa.Array:
-    try:
-        item = np.dtype(kind.value_type.to_pandas_dtype()).type
-        return pa.array([[item(v) for v in row] for row in values], kind)
-    except (AttributeError, TypeError, ValueError, NotImplementedError):
-        return pa.array(values)  # what stood there was no list of numbers
+    """In the type that stood there, unless that was no list of numbers that could hold them."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    of = kind.value_type if is_list else pa.null()
+    if pa.types.is_floating(of):
+        item = np.dtype(of.to_pandas_dtype()).type
+        return pa.array([[item(value) for value in row] for row in values], kind)
+    whole = all(isinstance(value, int) for row in values for value in row)
+    return pa.array(values, kind if whole and pa.types.is_int64(of) else None)
 
 
 def aggregated(table: pa.Table, feature: str) -> dict[str, list[Any]] | None:

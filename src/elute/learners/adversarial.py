@@ -206,6 +206,11 @@ class Look:
 Weigh = Callable[[Look], Weights]
 
 
+def always(weights: Weights) -> Weigh:
+    """The same at every update."""
+    return lambda look: weights
+
+
 @runtime_checkable
 class OnlineMethod(Protocol):
     """What differs between methods: frozen settings."""

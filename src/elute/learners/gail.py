@@ -22,7 +22,7 @@ from typing import ClassVar, Literal, Self
 
 from torch.nn.functional import softplus
 
-from elute.learners.adversarial import Adversarial, Form, Look, Scene, Weigh, Weights
+from elute.learners.adversarial import Adversarial, Form, Scene, Weigh, Weights, always
 
 Reward = Literal["positive", "negative", "logit"]
 
@@ -57,9 +57,4 @@ class GAIL:
 
     def begin(self, scene: Scene) -> Weigh:
         """All demonstrations count alike."""
-        even = Weights.even(len(scene.inputs))
-
-        def weigh(look: Look) -> Weights:
-            return even
-
-        return weigh
+        return always(Weights.even(len(scene.inputs)))

@@ -21,14 +21,7 @@ import numpy as np
 
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.learners.adversarial import (
-    Adversarial,
-    Form,
-    Look,
-    Scene,
-    Weigh,
-    Weights,
-)
+from elute.learners.adversarial import Adversarial, Form, Scene, Weigh, Weights, always
 from elute.learners.confidence import Confidence
 from elute.learners.gail import Reward, logistic
 from elute.nets import tensor
@@ -62,12 +55,7 @@ class ICGAIL:
     def begin(self, scene: Scene) -> Weigh:
         """Confidences of the labelled rows; they stay."""
         known = self.confidence.known(scene.demos, scene.task, scene.rng)
-        fixed = mixture_weights(known, self.least)
-
-        def weigh(look: Look) -> Weights:
-            return fixed
-
-        return weigh
+        return always(mixture_weights(known, self.least))
 
 
 def mixture_weights(known: Array, least: float) -> Weights:

@@ -20,14 +20,7 @@ import torch
 from torch import Tensor
 
 from elute.errors import EluteError
-from elute.learners.adversarial import (
-    Adversarial,
-    Form,
-    Look,
-    Scene,
-    Weigh,
-    Weights,
-)
+from elute.learners.adversarial import Adversarial, Form, Look, Scene, Weigh, Weights
 
 HIGHEST = 5.0
 """Of the reward."""

@@ -16,14 +16,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from elute.errors import EluteError
-from elute.learners.adversarial import (
-    Adversarial,
-    Form,
-    Look,
-    Scene,
-    Weigh,
-    Weights,
-)
+from elute.learners.adversarial import Adversarial, Form, Scene, Weigh, Weights, always
 from elute.learners.confidence import Confidence
 from elute.learners.gail import Reward, logistic
 from elute.nets import tensor
@@ -56,9 +49,4 @@ class TwoIWIL:
             raise EluteError(
                 "no row has any confidence", hint="some demonstrations must be worth imitating"
             )
-        fixed = Weights(tensor(q / q.mean()))
-
-        def weigh(look: Look) -> Weights:
-            return fixed
-
-        return weigh
+        return always(Weights(tensor(q / q.mean())))
