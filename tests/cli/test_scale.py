@@ -136,6 +136,21 @@ def test_a_ray_cluster_gives_the_same_file_and_a_killed_worker_costs_one_shard(f
     assert_whole(files, out)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
+def test_more_jobs_than_the_cluster_has_processors_do_not_wait_for_them(files):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        there = ray.get_runtime_context().gcs_address
+        more = ("--engine", "ray", "--address", there, "--jobs", "3")
+        done = elute(*command(files, "many.npz", *more), timeout=200)
+    finally:
+        ray.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert_whole(files, "many.npz")
+
+
 def ray_workers(master):
     """Actors below a process, by what Ray calls them."""
     listed = subprocess.run(

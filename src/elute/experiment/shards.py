@@ -67,7 +67,7 @@ def _finish(span: Span, report: Report, *, work: Work) -> None:
 
 
 def ray(jobs: int | None, address: str = "", *, cores: int = 1) -> Engine:
-    """Over a Ray cluster, with so many actors; by default one for each of its processors.
+    """Over a Ray cluster, with so many actors; at most one for each of its processors.
 
     Raises:
         EluteError: Ray is not installed, or there is no cluster at the address.
@@ -77,7 +77,8 @@ def ray(jobs: int | None, address: str = "", *, cores: int = 1) -> Engine:
     def engine(work: Work, missing: Sequence[Span]) -> Iterator[int]:
         with connected(library, jobs or cores, address):
             there = int(library.cluster_resources().get("CPU", 1))
-            yield from _on_ray(library, work, missing, actors=jobs or there)
+            actors = min(jobs or there, there)  # one more would never start, nor end its shards
+            yield from _on_ray(library, work, missing, actors)
 
     return engine
 
