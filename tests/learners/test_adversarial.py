@@ -12,10 +12,11 @@ from safetensors.torch import load_file
 
 from elute.episodes import Episodes
 from elute.errors import EluteError
-from elute.learners.adversarial import Adversarial, Inputs, Judge, Weights, critic_loss, imitate
+from elute.learners.adversarial import Adversarial, Inputs, Judge, Weights, critic_loss
 from elute.learners.descent import DivergenceError
 from elute.learners.gail import GAIL, logistic
 from elute.learners.ic_gail import ICGAIL
+from elute.learners.imitate import imitate
 from elute.learners.sail import BOUNDED
 from elute.learners.two_iwil import TwoIWIL
 from elute.learners.wgail import WGAIL

@@ -10,8 +10,9 @@ import torch
 from elute.errors import EluteError
 from elute.experiment.methods import METHODS as NAMES
 from elute.experiment.methods import find_method
-from elute.learners.adversarial import OnlineMethod, imitate
+from elute.learners.adversarial import OnlineMethod
 from elute.learners.descent import DivergenceError
+from elute.learners.imitate import imitate
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
 from elute.types import DemoSet

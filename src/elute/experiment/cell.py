@@ -32,7 +32,8 @@ from elute.experiment.purifiers import make_purifier
 from elute.experiment.spec import Data, Run
 from elute.experiment.stages import digest, stage
 from elute.experiment.training import Training, check_training
-from elute.learners.adversarial import OnlineMethod, imitate
+from elute.learners.adversarial import OnlineMethod
+from elute.learners.imitate import imitate
 from elute.policy import StoredPolicy, load_policy, save_policy
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.diffusion import DiffusionPurifier

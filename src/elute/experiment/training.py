@@ -17,9 +17,10 @@ from elute.episodes import Array
 from elute.errors import EluteError
 from elute.experiment.methods import Method
 from elute.experiment.parallel import Report
-from elute.learners.adversarial import OnlineMethod, check_demos, imitate
+from elute.learners.adversarial import OnlineMethod
 from elute.learners.confidence import Confidence
 from elute.learners.descent import DivergenceError
+from elute.learners.imitate import check_demos, imitate
 from elute.learners.learner import Log, Policy, Weighing, needs_transitions, silent
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
