@@ -6,6 +6,8 @@
 Columns that hardly vary pass through untouched: in units of their own spread, the last digit of a
 sensor would weigh as much as a joint. q and -q are one rotation; a mean of both is none. So signs
 are chosen about a pole, the direction that most of the data lies along, and given back afterwards.
+Data that keeps to one half of all quaternions (w >= 0, say) gets back what lies in that half: a
+policy that is learnt from it must not see rotations written as they never are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,6 +42,8 @@ class Normaliser:
     varies: Array
     poles: Mapping[int, Array] = field(default_factory=dict)
     """Of each quaternion, by its first column."""
+    halves: Mapping[int, Array] = field(default_factory=dict)
+    """The direction of the half that a quaternion keeps to, if it does."""
 
     @classmethod
     def fit(cls, rows: Array, columns: Sequence[Column] = ()) -> Self:
@@ -49,13 +53,15 @@ class Normaliser:
             EluteError: no column varies.
         """
         values = rows.astype(np.float64)
-        poles = {start: pole(values[:, start:stop]) for start, stop in quaternions(columns)}
+        turns = {start: values[:, start:stop] for start, stop in quaternions(columns)}
+        poles = {start: pole(q) for start, q in turns.items()}
+        halves = {start: half(q) for start, q in turns.items() if half(q).any()}
         values = values * _signs(values, poles) if poles else values
         mean, scale = values.mean(axis=0), values.std(axis=0)
         varies = ~still(mean, scale, columns)
         if not varies.any():
             raise EluteError("no column varies, so there is nothing to purify")
-        return cls(mean, np.where(varies, scale, 1.0), varies, poles)
+        return cls(mean, np.where(varies, scale, 1.0), varies, poles, halves)
 
     @classmethod
     def none(cls, rows: Array) -> Self:
@@ -70,9 +76,17 @@ class Normaliser:
         return scaled
 
     def undo(self, scaled: Array, before: Array) -> Array:
-        """Back into the units of the data, with the signs that quaternions had before."""
+        """Back into the units of the data, and of its quaternions' signs."""
         raw: Array = scaled * self.scale + self.mean
-        return raw * _signs(before, self.poles) if self.poles else raw
+        if not self.poles:
+            return raw
+        signs = _signs(before, self.poles)
+        for start, towards in self.halves.items():
+            q, was = (rows[:, start : start + 4] for rows in (raw, before))
+            kept = np.where(q @ towards < 0, -1.0, 1.0)[:, None]
+            there = (was @ towards > 0)[:, None]
+            signs[:, start : start + 4] = np.where(there, kept, signs[:, start : start + 4])
+        return raw * signs
 
     def check(self, rows: Demonstrations, first_row: int = 0) -> None:
         """Refuse data of other units.
@@ -103,15 +117,16 @@ class Normaliser:
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
             "varies": self.varies.tolist(),
-            "poles": {str(start): pole.tolist() for start, pole in self.poles.items()},
+            "poles": _stored(self.poles),
+            "halves": _stored(self.halves),
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """The same again."""
         mean, scale = (np.array(stored[name], dtype=np.float64) for name in ("mean", "scale"))
-        poles = {int(start): np.array(pole) for start, pole in stored.get("poles", {}).items()}
-        return cls(mean, scale, np.array(stored["varies"], dtype=bool), poles)
+        varies = np.array(stored["varies"], dtype=bool)
+        return cls(mean, scale, varies, _read(stored.get("poles")), _read(stored.get("halves")))
 
 
 def pole(turns: Array) -> Array:
@@ -123,6 +138,20 @@ def pole(turns: Array) -> Array:
     found: Array = vectors[:, -1]
     upright: Array = found * np.sign(found[np.argmax(np.abs(found))])
     return upright
+
+
+def half(turns: Array) -> Array:
+    """The mean of those entries, of (n, 4), that are never negative; zeros if all are somewhere."""
+    mean: Array = np.where((turns >= 0).all(axis=0), turns.mean(axis=0), 0.0)
+    return mean
+
+
+def _stored(directions: Mapping[int, Array]) -> dict[str, list[float]]:
+    return {str(start): towards.tolist() for start, towards in directions.items()}
+
+
+def _read(stored: Mapping[str, list[float]] | None) -> dict[int, Array]:
+    return {int(start): np.array(towards) for start, towards in (stored or {}).items()}
 
 
 def _signs(rows: Array, poles: Mapping[int, Array]) -> Array:
