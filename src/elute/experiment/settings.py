@@ -63,6 +63,6 @@ def _with(one: T, key: str, value: Any, whole: str) -> T:  # noqa: ANN401 (whate
         checked = TypeAdapter(get_type_hints(type(one))[name]).validate_python(value)
     except ValidationError as error:
         raise EluteError(f"{whole} = {value!r}: {error.errors()[0]['msg']}") from error
-    if name.endswith(COUNTS) and checked <= 0:
+    if name.endswith(COUNTS) and checked is not None and checked <= 0:
         raise EluteError(f"{whole} = {value!r}: expected more than 0")
     return replace(one, **{name: checked})

@@ -36,11 +36,15 @@ from torch import Tensor
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
-from elute.learners.descent import Descent
+from elute.learners.descent import Descent, updates_of
 from elute.learners.learner import Log, silent
 from elute.nets import generator, tensor
 from elute.policy import GaussianPolicy
 from elute.types import DemoSet
+
+PASSES = 250
+"""Few: an action learnt by heart looks likely. But a thousand rows of a gait take more updates than
+fifty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +55,8 @@ class BCND:
     """M."""
     members: int = 1
     """K."""
-    updates: int = 500
-    """Of each member in each round. Few: an action learnt by heart looks likely."""
+    updates: int | None = None
+    """Of each member in each round; else `PASSES` over its rows."""
     batch_size: int = 256
     """Rows each member draws, with replacement."""
     learning_rate: float = 1e-3
@@ -122,7 +126,8 @@ class BCND:
             fused=True,
         )
         networks = {f"member {k}": member for k, member in enumerate(members)}
-        descent = Descent(self.updates, networks, lambda: ensemble(members, x), log)
+        updates = self.updates or updates_of(PASSES, len(parts[0]), self.batch_size)
+        descent = Descent(updates, networks, lambda: ensemble(members, x), log)
         stream = generator(rng)
         for _ in descent:
             nll = torch.zeros(())

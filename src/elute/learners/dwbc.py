@@ -36,7 +36,7 @@ from torch.nn.functional import softplus
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
-from elute.learners.descent import Descent
+from elute.learners.descent import Descent, updates_of
 from elute.learners.learner import Log, silent
 from elute.nets import generator, mlp, seeded
 from elute.policy import GaussianPolicy
@@ -45,6 +45,9 @@ from elute.types import DemoSet
 Form = Literal["official", "printed"]
 LEAST, MOST, THRESHOLD = 0.1, 0.9, 0.5
 """Bounds of d in the weights, and the d below which official weights are zero."""
+PASSES = 250
+"""Few: longer, both networks know the rows by heart, and no row of D_s counts. Fewer, and a gait of
+a thousand rows is not learnt."""
 LOG_PI = (-20.0, 10.0)
 """What the discriminator sees of a log density."""
 
@@ -53,8 +56,8 @@ LOG_PI = (-20.0, 10.0)
 class DWBC:
     """How to clone by a discriminator's weights."""
 
-    updates: int = 500
-    """Few: longer, both networks know the rows by heart, and no row of D_s counts."""
+    updates: int | None = None
+    """Else `PASSES` over all rows."""
     batch_size: int = 256
     """Rows of each set, drawn with replacement."""
     alpha: float = 7.5
@@ -120,7 +123,8 @@ class DWBC:
         x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
         stream, optimiser = generator(rng), self._optimiser(actor, judge)
         networks = {"actor": actor, "discriminator": judge}
-        descent = Descent(self.updates, networks, lambda: actor.policy(method="dwbc"), log)
+        updates = self.updates or updates_of(PASSES, len(rows), self.batch_size)
+        descent = Descent(updates, networks, lambda: actor.policy(method="dwbc"), log)
         for update in descent:
             good = torch.randint(0, n_optimal, (self.batch_size,), generator=stream)
             mixed = torch.randint(0, n_others, (self.batch_size,), generator=stream) + n_optimal
