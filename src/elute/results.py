@@ -4,6 +4,7 @@ A line is flushed to the disk before anything else is done. If a process was kil
 one, the torn line stays where it is, is reported when the file is read, and counts for nothing.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -14,19 +15,23 @@ from typing import Any, NamedTuple
 from elute.errors import EluteError
 
 Row = Mapping[str, Any]
+KEYS = {"digest", "method", "task", "demos", "regime", "seed", "run", "data", "metrics"}
+"""Of every run."""
 
 
 class Read(NamedTuple):
     """What a file holds."""
 
     rows: list[dict[str, Any]]
+    numbers: list[int]
+    """Of the line of each row, from 1."""
     torn: list[int]
-    """Numbers of lines, from 1, that are no JSON object."""
+    """Numbers of lines that hold no run."""
 
 
 def read(path: Path) -> Read:
     """All rows of a file; of none if there is no file."""
-    rows, torn = [], []
+    rows, numbers, torn = [], [], []
     try:
         text = path.read_bytes() if path.exists() else b""
     except OSError as error:
@@ -38,11 +43,12 @@ def read(path: Path) -> Read:
             row = json.loads(line)
         except ValueError:
             row = None
-        if isinstance(row, dict):
+        if isinstance(row, dict) and row.keys() >= KEYS:
             rows.append(row)
+            numbers.append(number)
         else:
             torn.append(number)
-    return Read(rows, torn)
+    return Read(rows, numbers, torn)
 
 
 def append(path: Path, row: Row) -> None:
@@ -58,9 +64,30 @@ def append(path: Path, row: Row) -> None:
             fcntl.flock(file, fcntl.LOCK_EX)  # another process may append, too
             _write(file.fileno(), line)
     except OSError as error:
-        raise EluteError(
-            f"{path}: cannot be written: {error.strerror}", hint="is the disk full?"
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that lines could not be appended to, before the work is done.
+
+    Raises:
+        EluteError: why not.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
+        with path.open("ab"):
+            pass
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> EluteError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "what was done is kept; make room and run it again" if full else ""
+    return EluteError(f"{path}: cannot be written: {error.strerror}", hint=hint)
 
 
 def _write(file: int, line: bytes) -> None:
@@ -69,7 +96,7 @@ def _write(file: int, line: bytes) -> None:
         line = b"\n" + line  # a torn line stays by itself
     try:
         if os.write(file, line) != len(line):
-            raise OSError(28, "only a part was written")
+            raise OSError(errno.ENOSPC, "only a part was written")
         os.fsync(file)
     except OSError:
         os.ftruncate(file, size)

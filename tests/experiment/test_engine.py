@@ -3,11 +3,13 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from elute import results
 from elute.demos.files import load, save
 from elute.episodes import Piece
 from elute.experiment.cell import Place, run_cell
-from elute.experiment.engine import local, run_grid
+from elute.experiment.engine import KILLED, Done, local, outliving, run_grid
 from elute.experiment.spec import load_experiment, runs
 from experiment.grids import N_RUNS, lines, write_grid
 
@@ -150,6 +152,42 @@ def test_a_run_that_cannot_be_does_not_stop_the_others(grid, tmp_path):
     assert {d.run.method: bool(d.row) for d in done} == {"bc-opt": True, "demodice": False}
     assert "transitions" in done[1].error
     assert len(results.read(tmp_path / "a.jsonl").rows) == 1
+
+
+def test_one_that_fails_in_an_unknown_way_says_where(grid, tmp_path, monkeypatch):
+    def broken(run, place, report):
+        raise RuntimeError("no memory left")
+
+    monkeypatch.setattr("elute.experiment.engine.run_cell", broken)
+    experiment = load_experiment(grid, {"seeds": 1})
+    place = Place(cache=tmp_path / "c", data=experiment.data, folder=grid.parent)
+    done = list(run_grid(runs(experiment), place, tmp_path / "a.jsonl", engine=local(1)))
+    assert len(done) == 6
+    assert re.search(r"RuntimeError: no memory left \(test_engine.py, line \d+\)", done[0].error)
+
+
+def dies_at(bad, run, report):
+    if run == bad:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Done(run, {"seed": run})
+
+
+def test_a_run_that_kills_its_process_costs_itself_and_who_is_beside_it():
+    ended = {done.run: done for done in outliving(partial(dies_at, 1), range(6), 2, print)}
+    assert set(ended) == set(range(6))
+    assert ended[1].error == KILLED
+    assert sum(bool(done.row) for done in ended.values()) >= 4
+
+
+def test_what_clones_the_optimal_rows_depends_on_how_they_are_aligned(grid, tmp_path):
+    returns = []
+    for shift, cache in ((0, "c"), (1, "c"), (1, "fresh")):
+        given = {"methods": ["bc-opt"], "seeds": 1, "data.realign": shift, "demos": [HEAVY]}
+        experiment = load_experiment(grid, {**given, "settings": {"bc-opt": {"updates": 5}}})
+        place = Place(cache=tmp_path / cache, data=experiment.data, folder=grid.parent)
+        line = run_cell(runs(experiment)[0], place, lambda what, done, total: None)
+        returns.append(line["metrics"]["returns"])
+    assert returns[0] != returns[1] == returns[2]
 
 
 def test_stages_are_shared(grid, tmp_path):

@@ -38,6 +38,13 @@ def test_overrides_reach_inside(file):
     [
         ("seeds = 2", "sedes = 2", "did you mean seeds"),
         ("seeds = 2", "seeds = 0", "at least one seed"),
+        ("seeds = 2", "seeds = 2\nfirst_seed = -1", "from 0 on"),
+        ("seeds = 2", "seeds = 2\nreverse_steps = []", "reverse_steps is empty"),
+        ("seeds = 2", "seeds = 2\npurifier_preset = 'paper'", "no method is dp-LEARNER"),
+        ('"small"', '"../small"', "expected letters"),
+        ('["hopper"]', "[]", "tasks is empty"),
+        ('"gaussian-bc"]', '"gaussian-bc", "dp-bc"]\npurifier_preset = "paper"', "does not choose"),
+        ('"bc-all", ', '"bc-al", ', "did you mean bc-all"),
         ("seeds = 2", "seeds = 'two'", "seeds: .*valid integer"),
         ("seeds = 2", "seeds = ", "Invalid value"),
         ('"hopper"', '"hoper"', "did you mean hopper"),
@@ -54,6 +61,11 @@ def test_a_typo_is_pointed_at(file, old, new, says):
     file.write_text(TOML.replace(old, new))
     with pytest.raises(EluteError, match=says):
         load_experiment(file, {})
+
+
+def test_what_is_no_table_has_nothing_inside(file):
+    with pytest.raises(EluteError, match="nothing to set inside seeds"):
+        load_experiment(file, {"seeds.x": 1})
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -10,29 +10,49 @@ from elute import results
 from elute.errors import EluteError
 
 
+def row(i):
+    """A run of this seed, of which nothing else matters."""
+    return {"text": "ä\n", **dict.fromkeys(sorted(results.KEYS)), "seed": i}
+
+
 def test_what_was_appended_is_read(tmp_path):
     path = tmp_path / "new" / "a.jsonl"
     for i in range(3):
-        results.append(path, {"i": i, "text": "ä\n"})
-    assert results.read(path).rows == [{"i": i, "text": "ä\n"} for i in range(3)]
+        results.append(path, row(i))
+    assert results.read(path) == ([row(0), row(1), row(2)], [1, 2, 3], [])
     assert results.read(tmp_path / "none.jsonl").rows == []
 
 
-@pytest.mark.parametrize("cut", [1, 5, 9])
+def test_lines_that_are_no_runs_are_told(tmp_path):
+    path = tmp_path / "a.jsonl"
+    for line in ({"metrics": {"mean": 1}}, row(0), [1, 2], row(1)):
+        results.append(path, line)
+    assert results.read(path) == ([row(0), row(1)], [2, 4], [1, 3])
+
+
+def test_a_file_that_cannot_be_written_is_known_before(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EluteError, match="cannot be written"):
+        results.check_writable(tmp_path / "file" / "a.jsonl")
+    results.check_writable(tmp_path / "new" / "a.jsonl")
+    assert not (tmp_path / "new" / "a.jsonl").exists()
+
+
+@pytest.mark.parametrize("cut", [1, 5])
 def test_a_torn_last_line_is_kept_reported_and_not_joined_to_the_next(tmp_path, cut):
     path = tmp_path / "a.jsonl"
-    results.append(path, {"i": 0})
-    results.append(path, {"i": 1})
+    results.append(path, row(0))
+    results.append(path, row(1))
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     before = path.read_bytes()
-    results.append(path, {"i": 2})
+    results.append(path, row(2))
     assert path.read_bytes().startswith(before)
     read = results.read(path)
     if cut == 1:  # only its end is missing
-        assert read.rows == [{"i": 0}, {"i": 1}, {"i": 2}]
+        assert read.rows == [row(0), row(1), row(2)]
     else:
-        assert (read.rows, read.torn) == ([{"i": 0}, {"i": 2}], [] if cut == 9 else [2])
+        assert (read.rows, read.torn) == ([row(0), row(2)], [2])
 
 
 def _append_many(path, name):

@@ -150,8 +150,8 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
             raise EluteError(f"{file}: no such file")
         read = results.read(file)
         for line in read.torn:
-            say(f"{file}: line {line} is torn and left out")
-        found |= {str(row["digest"]): row for row in read.rows if "metrics" in row}
+            say(f"{file}: line {line} is torn or holds no run, and is left out")
+        found |= {str(row["digest"]): row for row in read.rows}
     return list(found.values())
 
 

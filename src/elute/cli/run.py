@@ -39,24 +39,31 @@ def run(
         )
     path = output or Path("results") / f"{experiment.name}.jsonl"
     place = Place(cache=catalogue.cache() / "stages", data=experiment.data, folder=data)
+    over = _engine(engine, address, jobs)
     known = results.read(path)
     for line in known.torn:
-        say(f"{path}: line {line} is torn; it is kept and counts for nothing")
+        say(f"{path}: line {line} is torn or holds no run; it is kept and counts for nothing")
     wanted = runs(experiment)
     done = {row.get("digest") for row in known.rows}
     left = [one for one in wanted if run_digest(one, place) not in done]
-    cost = estimate(left, known.rows)
+    cost = estimate(left, _measured(path))
     if dry_run:
         _plan(path, wanted, left, cost, jobs, as_json)
         return 0
     say(f"{len(wanted)} runs, {len(wanted) - len(left)} done, about {_time(cost / jobs)} to go")
-    failed = _work(left, place, path, _engine(engine, address, jobs))
+    results.check_writable(path)
+    failed = _work(left, place, path, over)
     for name, error in failed:
         say(f"failed: {name}: {error}")
     say(f"{path}: {len(wanted) - len(failed)} of {len(wanted)} runs are there")
     if as_json:
         print_json({"results": str(path), "runs": len(wanted), "failed": [n for n, _ in failed]})
     return 1 if failed else 0
+
+
+def _measured(path: Path) -> list[dict[str, Any]]:
+    """Lines of all grids beside this one, which took what they took."""
+    return [row for file in sorted(path.parent.glob("*.jsonl")) for row in results.read(file).rows]
 
 
 def _engine(name: str, address: str, jobs: int) -> Engine:
@@ -107,4 +114,6 @@ def _plan(
 
 def _time(seconds: float) -> str:
     hours, minutes = divmod(round(seconds / 60), 60)
+    if not seconds:
+        return "nothing"
     return f"{hours} h {minutes} min" if hours else f"{max(1, minutes)} min"

@@ -15,10 +15,7 @@ def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
     """Compare; 1 if a number differs."""
     if not path.exists():
         raise EluteError(f"{path}: no such file")
-    rows = results.read(path).rows
-    if line > len(rows):
-        raise EluteError(f"{path}: line {line} asked for; there are {len(rows)}")
-    row = rows[line - 1]
+    row = _line(path, results.read(path), line)
     if row["data"] is not None and folder is None:
         raise EluteError("the line is of files", hint="say where they are: --data FOLDER")
     one = Run.from_json(row["run"])
@@ -33,6 +30,15 @@ def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
             say("warning: data, defaults or version of the numbers are not those of the line")
         again = run_cell(one, place, lambda what, done, total: update(done, total))
     return _compare(row, again, as_json)
+
+
+def _line(path: Path, read: results.Read, number: int) -> dict[str, Any]:
+    if number in read.torn:
+        raise EluteError(f"{path}: line {number} is torn or holds no run")
+    if number not in read.numbers:
+        last = max([*read.numbers, *read.torn], default=0)
+        raise EluteError(f"{path}: line {number} asked for; there are {last}")
+    return read.rows[read.numbers.index(number)]
 
 
 def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:

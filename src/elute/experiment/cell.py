@@ -59,16 +59,23 @@ class Place:
 
 def source(run: Run, place: Place) -> dict[str, str]:
     """Digests of the files a run reads, without making them."""
-    if place.data is None:
+    optimal = optimal_source(run, place)
+    if place.data is None or place.folder is None:
         name = f"{run.task}/{run.demos}"
-        names = catalogue.optimal_beside(name), name
-        return {name: catalogue.digest(name) for name in names}
+        return optimal | {name: catalogue.digest(name)}
+    name = place.data.demos[run.demos]
+    return optimal | {name: _file_digest(place.folder / name)}
+
+
+def optimal_source(run: Run, place: Place) -> dict[str, str]:
+    """Of what D_o comes from alone."""
+    if place.data is None:
+        name = catalogue.optimal_beside(f"{run.task}/{run.demos}")
+        return {name: catalogue.digest(name)}
     if place.folder is None:
         raise EluteError("the experiment reads files", hint="say where they are: --data FOLDER")
-    files = place.data.optimal, place.data.demos[run.demos]
-    return {name: _file_digest(place.folder / name) for name in files} | {
-        "realign": str(place.data.realign)
-    }
+    name = place.data.optimal
+    return {name: _file_digest(place.folder / name), "realign": str(place.data.realign)}
 
 
 @lru_cache(maxsize=64)
@@ -179,7 +186,7 @@ class _Cell:
         alone = replace(run, episodes=0, starts="stock")  # what learning depends on
         facts = self.facts | {"run": _settings(alone), "step": step}
         if getattr(learner, "on", "") == "optimal":  # the same beside any D_s
-            optimal = dict(list(facts["source"].items())[:1])
+            optimal = optimal_source(run, self.place)
             facts |= {"source": optimal, "run": _settings(replace(alone, demos=""))}
         with stage(self.place.cache, "policy", facts) as kept:
             path = kept.path("policy.safetensors")

@@ -1,24 +1,28 @@
 """What a grid will cost: seconds of its stages, from lines that were measured.
 
-A run costs what runs like it took: the same method in the same task, else the same method, else
-what it took where this was written. Stages that runs share are counted once.
+A run costs what runs like it took on average: the same method in the same task, else the same
+method, else what it took where this was written. Stages that runs share are counted once.
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 from elute.experiment.spec import Run, is_online, split_method
 from elute.learners.adversarial import OnlineMethod
 
-GUESS = {
-    "choose": 30.0,
-    "fit": 12.0,
-    "purify": 2.0,
-    "train": 15.0,
-    "evaluate": 6.0,
-}
+GUESS = {"choose": 17.0, "fit": 8.0, "purify": 0.2, "train": 5.0, "evaluate": 2.0}
 """Seconds on one core of a machine of 2026, where nothing was measured."""
+TRAIN = {
+    "bc-opt": 15.0,
+    "bcnd": 12.0,
+    "dwbc": 9.0,
+    "isw-bc": 14.0,
+    "demodice": 42.0,
+    "smodice": 31.0,
+    "dbc": 20.0,
+}
+"""Of learners that take longer than most."""
 STEPS_PER_SECOND = 5000.0
 """Of methods that play, where nothing like it was measured."""
 SHARED = ("choose", "fit", "purify")
@@ -31,20 +35,26 @@ def estimate(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> float:
     for run in runs:
         for stage, seconds in known.seconds(run).items():
             key = (stage, *_shared(run, stage))
-            if stage not in SHARED or key not in paid:
+            if key not in paid:
                 paid.add(key)
                 total += seconds
     return total
 
 
 def _shared(run: Run, stage: str) -> tuple[object, ...]:
+    """What runs have in common that share a stage; else a name of its own."""
+    optimal = stage == "train" and getattr(run.learner(), "on", "") == "optimal"
+    if optimal:  # the same beside any D_s
+        return run.task, run.regime, run.seed, run.method
+    if stage not in SHARED:
+        return (run.name,)
     step = run.purifier.reverse_step if run.purifier is not None and stage == "purify" else ""
     purifier, _ = split_method(run.method)
     return run.task, run.demos, run.regime, run.seed, purifier, step
 
 
 class _Known:
-    """Median seconds of each stage, by method and task, and by method."""
+    """Mean seconds of each stage, by method and task, and by method."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         measured: dict[tuple[str, ...], list[float]] = {}
@@ -52,7 +62,7 @@ class _Known:
             for stage, seconds in row.get("timings", {}).items():
                 for key in ((row["method"], row["task"], stage), (row["method"], stage), (stage,)):
                     measured.setdefault(key, []).append(float(seconds))
-        self.median = {key: median(values) for key, values in measured.items()}
+        self.mean = {key: fmean(values) for key, values in measured.items()}
 
     def seconds(self, run: Run) -> dict[str, float]:
         stages = ["train", "evaluate"] if run.learns else []
@@ -63,10 +73,13 @@ class _Known:
     def _one(self, run: Run, stage: str) -> float:
         plays = stage == "train" and is_online(run.method)
         keys = (run.method, run.task, stage), (run.method, stage), (stage,)
-        for key in keys[:2] if plays else keys:  # others are no measure of one that plays
-            if key in self.median:
-                return self.median[key]
-        return _playing(run) if plays else GUESS[stage]
+        for key in keys[:2] if stage == "train" else keys:  # learners differ, other stages do not
+            if key in self.mean:
+                return self.mean[key]
+        if plays:
+            return _playing(run)
+        learner = split_method(run.method)[1]
+        return TRAIN.get(learner, GUESS[stage]) if stage == "train" else GUESS[stage]
 
 
 def _playing(run: Run) -> float:

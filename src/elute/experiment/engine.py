@@ -7,7 +7,9 @@ What is in the results is not run again. A run is claimed before it is begun, so
 one grid share it; a claim ends with its process, however that ends.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +25,9 @@ from elute.experiment.parallel import Progress, Report, parallel
 from elute.experiment.spec import Run
 from elute.experiment.stages import claim
 
+TRIES = 3
+"""Of a run whose process is killed."""
+KILLED = "its process was killed; fewer --jobs need less memory"
 WAIT = 2.0
 """Seconds between looks for what another process has claimed."""
 
@@ -45,11 +50,40 @@ def local(jobs: int) -> Engine:
     """Over processes of this machine."""
 
     def engine(runs: Sequence[Run], place: Place, path: Path, progress: Progress) -> Iterator[Done]:
-        work = partial(_claimed, place=place, path=path)
-        for _, done in parallel(work, runs, jobs=jobs, progress=progress):
-            yield done
+        yield from outliving(partial(_claimed, place=place, path=path), runs, jobs, progress)
 
     return engine
+
+
+def outliving(
+    work: Callable[[Run, Report], Done], runs: Sequence[Run], jobs: int, progress: Progress
+) -> Iterator[Done]:
+    """Each run, though a process may be killed (by a system short of memory, say).
+
+    Which run it was at is not known: those that are left are begun anew. When that does not help,
+    the first ones are given up, for they are begun first.
+    """
+    left, tries = dict(enumerate(runs)), TRIES
+    while left:
+        numbers = list(left)
+        told = partial(_renumbered, progress, numbers)
+        try:
+            for i, done in parallel(work, list(left.values()), jobs=jobs, progress=told):
+                del left[numbers[i]]
+                tries = TRIES
+                yield done
+        except BrokenExecutor:
+            tries -= 1
+            if not tries or len(left) == 1:  # one alone would be run in this very process
+                tries = TRIES
+                for number in list(left)[:jobs]:
+                    yield Done(left.pop(number), None, KILLED)
+
+
+def _renumbered(
+    progress: Progress, numbers: Sequence[int], i: int, what: str, done: int, total: int
+) -> None:
+    progress(numbers[i], what, done, total)
 
 
 def _claimed(run: Run, report: Report, *, place: Place, path: Path) -> Done:
@@ -72,6 +106,10 @@ def _tried(run: Run, place: Place, report: Report) -> Done:
         return Done(run, run_cell(run, place, report))
     except EluteError as error:
         return Done(run, None, str(error))
+    except Exception as error:  # one bad run must not end a night's grid
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        at = f"{Path(where.filename).name}, line {where.lineno}"
+        return Done(run, None, f"{type(error).__name__}: {error} ({at})")
 
 
 def ray(jobs: int, address: str = "") -> Engine:
@@ -84,8 +122,16 @@ def ray(jobs: int, address: str = "") -> Engine:
 
     def engine(runs: Sequence[Run], place: Place, path: Path, progress: Progress) -> Iterator[Done]:
         del progress  # Ray's own page shows it
-        with connected(library, jobs, address):
-            yield from _on_ray(library, runs, place, path)
+        with ExitStack() as claims:
+            mine = []
+            for run in runs:
+                if claims.enter_context(claim(place.cache, run_digest(run, place))):
+                    mine.append(run)
+                else:
+                    yield Done(run, None)
+            if mine:
+                with connected(library, jobs, address):
+                    yield from _on_ray(library, mine, place, path)
 
     return engine
 
@@ -96,26 +142,23 @@ def _on_ray(
     place: Place,
     path: Path,
 ) -> Iterator[Done]:
-    """Runs as tasks. The driver claims and writes, for workers may be elsewhere."""
-    remote = library.remote(num_cpus=1, max_retries=3)(_alone)
-    known = {row.get("digest"): row for row in results.read(path).rows}
-    with ExitStack() as claims:
-        waiting: dict[Any, Run] = {}
-        for run in runs:
-            name = run_digest(run, place)
-            if name in known:
-                yield Done(run, known[name])
-            elif claims.enter_context(claim(place.cache, name)):
-                waiting[remote.remote(run, place)] = run
-            else:
-                yield Done(run, None)
-        while waiting:
-            ready, _ = library.wait(list(waiting), num_returns=1)
-            for task in ready:
-                done = _fetched(library, task, waiting.pop(task))
-                if done.row is not None:
-                    results.append(path, done.row)
-                yield done
+    """Runs as tasks. The driver has claimed them and writes, for workers may be elsewhere."""
+    remote = library.remote(num_cpus=1, max_retries=TRIES)(_alone)
+    known = {row["digest"]: row for row in results.read(path).rows}
+    waiting: dict[Any, Run] = {}
+    for run in runs:
+        name = run_digest(run, place)
+        if name in known:  # another process ended it before the claim
+            yield Done(run, known[name])
+        else:
+            waiting[remote.remote(run, place)] = run
+    while waiting:
+        ready, _ = library.wait(list(waiting), num_returns=1)
+        for task in ready:
+            done = _fetched(library, task, waiting.pop(task))
+            if done.row is not None:
+                results.append(path, done.row)
+            yield done
 
 
 def _fetched(library: Any, task: Any, run: Run) -> Done:  # noqa: ANN401

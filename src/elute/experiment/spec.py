@@ -18,6 +18,7 @@ errors. What does not fit into one product is added to it, said by the keys in w
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -198,6 +199,8 @@ def _put(table: dict[str, Any], key: str, value: object) -> None:
     *outer, last = key.split(".")
     for name in outer:
         table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise EluteError(f"--set {key}: there is nothing to set inside {name}")
     table[last] = value
 
 
@@ -221,8 +224,9 @@ def _check(experiment: Experiment) -> None:
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
     if experiment.data is not None and experiment.starts != "stock":
         raise EluteError("starts = 'demonstrations' is for the catalogue's, not for files")
-    if experiment.seeds < 1 or experiment.episodes < 1:
-        raise EluteError("expected at least one seed and one episode")
+    _check_sizes(experiment)
+    for name in experiment.methods:
+        _check_method(name)
     for run in _product(experiment):
         if run.learns:
             run.learner()
@@ -232,11 +236,41 @@ def _check(experiment: Experiment) -> None:
     _check_methods(experiment)
 
 
+def _check_sizes(experiment: Experiment) -> None:
+    if experiment.seeds < 1 or experiment.episodes < 1 or experiment.first_seed < 0:
+        raise EluteError("expected at least one seed, from 0 on, and one episode")
+    for key in ("tasks", "demos", "methods", "regimes", "reverse_steps"):
+        if not getattr(experiment, key):
+            raise EluteError(f"{key} is empty, so there is nothing to run")
+    if not re.fullmatch(r"[\w.-]+", experiment.name) or experiment.name.startswith("."):
+        raise EluteError(
+            f"name {experiment.name!r}: expected letters, digits, - and _",
+            hint="it names the file of results; -o puts it elsewhere",
+        )
+
+
 def _check_methods(experiment: Experiment) -> None:
     for name in set(experiment.settings) - set(experiment.methods):
         raise EluteError(f"settings of {name}, which is not among the methods")
     if experiment.steps is not None and not any(map(is_online, experiment.methods)):
         raise EluteError("steps: none of the methods plays a task", hint="leave it out")
+    if experiment.purifier_preset == "default":
+        return
+    if not any(split_method(name)[0] == "diffusion" for name in experiment.methods):
+        raise EluteError("purifier_preset: no method is dp-LEARNER", hint="leave it out")
+    if "auto" in experiment.reverse_steps:
+        raise EluteError(
+            f"the preset {experiment.purifier_preset} does not choose its reverse step",
+            hint="give reverse_steps, as [10]",
+        )
+
+
+def _check_method(name: str) -> None:
+    if name != DEMONSTRATIONS and split_method(name)[1] not in METHODS:
+        known = [*METHODS, "bc-all", *(f"{prefix}-bc" for prefix in PREFIXES), DEMONSTRATIONS]
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise EluteError(f"{name!r} is no method", hint=hint)
 
 
 def _check_named(name: str, starts: Starts) -> None:

@@ -54,10 +54,7 @@ class Stage:
             temporary.write_text(json.dumps(self.about), encoding="utf-8")
 
 
-@contextmanager
-def stage(cache: Path, kind: str, facts: Mapping[str, Any]) -> Iterator[Stage]:
-    """The stage of these facts, for one process at a time."""
-    folder = cache / kind / digest({"kind": kind, **facts})[:32]
+def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -65,6 +62,13 @@ def stage(cache: Path, kind: str, facts: Mapping[str, Any]) -> Iterator[Stage]:
             f"{folder} cannot be made: {error.strerror}",
             hint="set ELUTE_CACHE to a folder that can be written",
         ) from error
+    return folder
+
+
+@contextmanager
+def stage(cache: Path, kind: str, facts: Mapping[str, Any]) -> Iterator[Stage]:
+    """The stage of these facts, for one process at a time."""
+    folder = _made(cache / kind / digest({"kind": kind, **facts})[:32])
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the process ends, however it does
         yield Stage(folder)
@@ -73,9 +77,7 @@ def stage(cache: Path, kind: str, facts: Mapping[str, Any]) -> Iterator[Stage]:
 @contextmanager
 def claim(cache: Path, name: str) -> Iterator[bool]:
     """Whether this process alone may do what has this name; until the block ends."""
-    folder = cache / "claims"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("a") as lock:
+    with (_made(cache / "claims") / name).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,7 +1,8 @@
 """Lines of results, seeds put together: one group for each method on one set of demonstrations.
 
 A line that was written twice for a seed counts once, the later one. Runs of other settings (preset,
-target, hyper-parameters) are other groups; what tells them apart then stands in their name.
+target, hyper-parameters, number of episodes) are other groups; what tells them apart then stands in
+their name.
 """
 
 import json
@@ -17,7 +18,7 @@ Row = Mapping[str, Any]
 TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
-_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts")
+_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts", "episodes", "realign")
 
 
 class Place(NamedTuple):
@@ -100,7 +101,10 @@ def step(row: Row) -> str:
 def _settings(row: Row) -> tuple[str, ...]:
     run = row["run"]
     preset = (run["purifier"] or {}).get("preset")
-    told = (run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock"))
+    told = (
+        *(run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock")),
+        *(run["episodes"], (row["data"] or {}).get("realign", 0)),
+    )
     return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
 
 
