@@ -189,6 +189,12 @@ def winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     return tuple(name for name in order if name == order[0] or _tie(best, estimates[name].interval))
 
 
+def sure_winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
+    """The winners among those of several seeds, if there are two or more of them."""
+    sure = {name: one for name, one in estimates.items() if one.interval is not None}
+    return winners(sure) if len(sure) > 1 else ()
+
+
 def _tie(one: Interval | None, other: Interval | None) -> bool:
     return one is None or other is None or one.overlaps(other)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from elute.report.groups import Group, Row, grouped
 from elute.report.paper import DEMONSTRATIONS
-from elute.report.statistics import winners
+from elute.report.statistics import sure_winners
 
 DEMOS: Mapping[str, tuple[str, ...]] = {
     "1": (
@@ -72,6 +72,7 @@ def as_json(made: Sequence[Group]) -> dict[str, Any]:
                 "method": group.method,
                 "regime": group.place.regime,
                 "reverse_step": group.step or None,
+                "chosen": list(group.chosen),
                 "variant": group.variant,
                 "mean": group.ours.mean,
                 "stderr": group.ours.stderr,
@@ -110,7 +111,7 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
     for place in dict.fromkeys(group.place for group in made):
         line = {group.name: group for group in made if group.place == place}
         rows.append((place.task, place.demos, *(_text(line.get(n), notes) for n in columns)))
-        best = _best(line)
+        best = sure_winners({name: group.ours for name, group in line.items()})
         bold.append((False, False, *(name in best for name in columns)))
     seeds = sorted({group.ours.seeds for group in made})
     told = f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
@@ -122,13 +123,6 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
 def _column(group: Group, table: str) -> tuple[int, int]:
     step = int(group.step) if group.step.isdecimal() else -1
     return METHODS[table].index(group.method), step
-
-
-def _best(line: Mapping[str, Group]) -> tuple[str, ...]:
-    """All that tie with the best; with one seed nothing can be said of who wins."""
-    estimates = {name: group.ours for name, group in line.items()}
-    sure = len(line) > 1 and all(e.interval is not None for e in estimates.values())
-    return winners(estimates) if sure else ()
 
 
 def _text(group: Group | None, notes: dict[str, str]) -> str:
@@ -152,7 +146,7 @@ def markdown(grid: Grid) -> str:
         lines.append(
             _piped([f"**{text}**" if b else text for text, b in zip(row, bold, strict=True)])
         )
-    return "\n".join([*lines, *(f"\n{note}" for note in grid.notes)])
+    return "\n".join([*lines, *(f"\n{note}" for note in grid.notes), ""])
 
 
 def _piped(texts: Sequence[str]) -> str:
@@ -160,7 +154,8 @@ def _piped(texts: Sequence[str]) -> str:
 
 
 def latex(grid: Grid) -> str:
-    """A tabular, winners in bold."""
+    """A tabular, winners in bold, notes below."""
+    notes = [rf"\par{{\footnotesize {_tex(note)}}}" for note in grid.notes]
     lines = [
         f"% {grid.title}",
         rf"\begin{{tabular}}{{ll{'r' * (len(grid.columns) - 2)}}}",
@@ -174,10 +169,10 @@ def latex(grid: Grid) -> str:
             for text, b in zip(row, bold, strict=True)
         ]
         lines.append(" & ".join(texts) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {n}" for n in grid.notes)])
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, ""])
 
 
 def _tex(text: str) -> str:
-    for plain, escaped in (("_", r"\_"), ("&", r"\&"), ("%", r"\%"), ("±", r"$\pm$")):
-        text = text.replace(plain, escaped)
-    return text
+    for sign in "&%#_{}":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("±", r"$\pm$")

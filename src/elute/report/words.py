@@ -5,6 +5,7 @@ perhaps better     they do: it may be chance
 better in one run  a single seed, of whose chance nothing is known
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from elute.report.statistics import (
     bootstrap_interval,
     improvement_probabilities,
     probability_of_improvement,
-    winners,
+    sure_winners,
 )
 
 MOST_LISTED = 4
@@ -196,14 +197,8 @@ def _best(groups: Sequence[Group]) -> Iterable[str]:
     places: dict[Place, dict[str, Estimate]] = {}
     for group in groups:
         places.setdefault(group.place, {})[group.name] = group.ours
-    full = [
-        line for line in places.values()
-        if len(line) > 2 and all(cell.interval is not None for cell in line.values())
-    ]  # fmt: skip
-    wins: dict[str, int] = {}
-    for line in full:
-        for name in winners(line):
-            wins[name] = wins.get(name, 0) + 1
+    full = [best for line in places.values() if len(line) > 2 and (best := sure_winners(line))]
+    wins = Counter(name for best in full for name in best)
     order = sorted(wins, key=lambda name: -wins[name])
     if len(full) > 1:
         counts = ", ".join(f"{name} on {wins[name]}" for name in order[:5])

@@ -1,0 +1,151 @@
+"""A whole table in a few lines: each method over all sets of demonstrations.
+
+    for grid in summary_grids(summaries(cells(rows, "1"))):
+        print(markdown(grid))
+
+Scores are normalised (0 random actions, 1 the expert), so that tasks can be put together. A method
+is compared with the baseline on the sets that both were run on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elute.report.groups import Group
+from elute.report.statistics import (
+    Interval,
+    bootstrap_interval,
+    improvement_probabilities,
+    interquartile_mean,
+    interquartile_means,
+    probability_of_improvement,
+)
+from elute.report.tables import Grid
+
+BASELINE = "bc-all"
+NEAR = 0.85
+"""Of the way from random actions to the expert."""
+COLUMNS = (
+    "method",
+    "sets",
+    "seeds",
+    "interquartile mean",
+    f"beats {BASELINE}",
+    "above",
+    "near expert",
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method over all sets of one regime."""
+
+    regime: str
+    method: str
+    sets: int
+    seeds: tuple[int, int]
+    """Fewest and most."""
+    middle: float
+    """Interquartile mean of normalised scores."""
+    interval: Interval | None
+    beats: float | None
+    """How probable it is that a run of it is better than one of the baseline."""
+    beats_interval: Interval | None
+    above: tuple[int, int] | None
+    """On how many sets its mean is above the baseline's, and of how many."""
+    near: int
+    """Sets on which it comes near the expert."""
+
+
+def summaries(made: Sequence[Group]) -> list[Summary]:
+    """Of every regime and method that has normalised scores."""
+    scored = [group for group in made if group.normalised]
+    return [
+        _summary(regime, name, [g for g in scored if g.place.regime == regime])
+        for regime in dict.fromkeys(group.place.regime for group in scored)
+        for name in dict.fromkeys(g.name for g in scored if g.place.regime == regime)
+    ]
+
+
+def _summary(regime: str, name: str, groups: Sequence[Group]) -> Summary:
+    mine = {group.place: group.normalised for group in groups if group.name == name}
+    base = {group.place: group.normalised for group in groups if group.name == BASELINE}
+    both = [place for place in mine if place in base and name != BASELINE]
+    ours, theirs = [mine[place] for place in both], [base[place] for place in both]
+    scores = list(mine.values())
+    sizes = [len(seeds) for seeds in scores]
+    better = [np.mean(a) > np.mean(b) for a, b in zip(ours, theirs, strict=True)]
+    return Summary(
+        regime=regime,
+        method=name,
+        sets=len(mine),
+        seeds=(min(sizes), max(sizes)),
+        middle=interquartile_mean(scores),
+        interval=bootstrap_interval(interquartile_means, scores),
+        beats=probability_of_improvement(ours, theirs) if both else None,
+        beats_interval=(
+            bootstrap_interval(improvement_probabilities, ours, theirs) if both else None
+        ),
+        above=(sum(better), len(both)) if both else None,
+        near=sum(bool(np.mean(seeds) >= NEAR) for seeds in scores),
+    )
+
+
+def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
+    """For machines."""
+    return {
+        "methods": [
+            {
+                "regime": one.regime,
+                "method": one.method,
+                "sets": one.sets,
+                "seeds": list(one.seeds),
+                "interquartile_mean": one.middle,
+                "interval": one.interval,
+                f"beats_{BASELINE}": one.beats,
+                f"beats_{BASELINE}_interval": one.beats_interval,
+                f"above_{BASELINE}": one.above,
+                "near_expert": one.near,
+            }
+            for one in made
+        ]
+    }
+
+
+def summary_grids(made: Sequence[Summary]) -> list[Grid]:
+    """One for each regime."""
+    return [
+        _grid(regime, [one for one in made if one.regime == regime])
+        for regime in dict.fromkeys(one.regime for one in made)
+    ]
+
+
+def _grid(regime: str, made: Sequence[Summary]) -> Grid:
+    rows = tuple(_row(one) for one in made)
+    notes = (
+        f"above: sets whose mean is above that of {BASELINE}; near expert: sets with at least "
+        f"{NEAR:.0%} of the way from random actions to the expert",
+    )
+    title = f"{regime}: normalised scores (0 random actions, 1 expert) over all sets"
+    return Grid(title, COLUMNS, rows, ((False,) * len(COLUMNS),) * len(rows), notes)
+
+
+def _row(one: Summary) -> tuple[str, ...]:
+    low, high = one.seeds
+    beats = "-" if one.beats is None else f"{one.beats:.2f}{_between(one.beats_interval)}"
+    above = "-" if one.above is None else f"{one.above[0]} of {one.above[1]}"
+    return (
+        one.method,
+        str(one.sets),
+        str(low) if low == high else f"{low} to {high}",
+        f"{one.middle:.2f}{_between(one.interval)}",
+        beats,
+        above,
+        f"{one.near} of {one.sets}",
+    )
+
+
+def _between(interval: Interval | None) -> str:
+    return "" if interval is None else f" ({interval.low:.2f} to {interval.high:.2f})"
