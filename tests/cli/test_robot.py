@@ -1,6 +1,7 @@
 """The robot task as typed: record, evaluate, begin where a file begins."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -90,10 +91,11 @@ def test_bad_input_is_one_sentence(still, arguments, message):
 
 
 def test_a_start_that_is_not_finite_is_named(still, tmp_path):
-    spoilt = load(SHIPPED).select([0, 1, 2])
-    spoilt.observations[spoilt.episodes.starts[2], 5] = np.nan
+    demos = load(SHIPPED).select([0, 1, 2])
+    observations = demos.observations.copy()
+    observations[demos.episodes.starts[2], 5] = np.nan
     path = tmp_path / "spoilt.npz"
-    save(spoilt, path)
+    save(replace(demos, observations=observations), path)
     done = elute("evaluate", still, "--task", "sawyer-reach", "--starts", path)
     assert done.returncode == 2
     assert "episode 2 begins with values that are not finite" in done.stderr
