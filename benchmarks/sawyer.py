@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def ours(name: str) -> Callable[[int], float]:
-    """Steps of a task of elute, resets as they fall due; seconds that they took."""
+    """Seconds that steps of a task of elute take, after a reset that is not counted."""
     environment = make(find_task(name))
     actions = drawn(7)
 

@@ -1,12 +1,14 @@
 """The robot task as typed: record, evaluate, begin where a file begins."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from commands import elute
+from elute.collect.operator import SHIPPED
 from elute.demos.files import load, save
 from elute.policy import GaussianPolicy, save_policy
 from elute.uncertainty import wilson
@@ -77,7 +79,7 @@ def test_seeds_in_a_folder_are_pooled(still, tmp_path):
     ("arguments", "message"),
     [
         (("--task", "sawyer-reach", "--starts", "hopper.npz"), "no such file"),
-        (("--task", "sawyer-reach@robosuit"), "is no task"),
+        (("--task", "sawyer-reach@robosuit"), "did you mean sawyer-reach@robosuite?"),
         (("--task", "hopper"), "policy of another task"),
     ],
 )
@@ -88,12 +90,24 @@ def test_bad_input_is_one_sentence(still, arguments, message):
     assert "Traceback" not in done.stderr
 
 
+def test_a_start_that_is_not_finite_is_named(still, tmp_path):
+    demos = load(SHIPPED).select([0, 1, 2])
+    observations = demos.observations.copy()
+    observations[demos.episodes.starts[2], 5] = np.nan
+    path = tmp_path / "spoilt.npz"
+    save(replace(demos, observations=observations), path)
+    done = elute("evaluate", still, "--task", "sawyer-reach", "--starts", path)
+    assert done.returncode == 2
+    assert "episode 2 begins with values that are not finite" in done.stderr
+
+
 @pytest.mark.skipif(find_spec("robosuite") is not None, reason="robosuite is installed")
 def test_robosuite_that_is_not_there_is_named_with_its_pins(still):
     done = elute("evaluate", still, "--task", "sawyer-reach@robosuite", "--workers", 1)
     assert done.returncode == 2
     assert "robosuite==1.5.2 with mujoco>=3.3,<3.10" in done.stderr
     assert "elute[robosuite]" in done.stderr
+    assert "warning" not in done.stderr  # it is the same task
     assert "Traceback" not in done.stderr
 
 
@@ -101,3 +115,21 @@ def test_no_expert_is_promised():
     done = elute("evaluate", "expert:sawyer-reach", "--task", "sawyer-reach")
     assert done.returncode == 2
     assert "no expert of sawyer-reach is shipped" in done.stderr
+    assert "--policy operator:1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--policy operator:1"),
+        (("--policy", "operator"), "expected a skill from 0 to 1"),
+        (("--policy", "operator:0.5", "--noise", "gaussian:0.5"), "flaws come from its skill"),
+        (("--policy", "operator:0.5", "--workers", 2), "plays in one process"),
+    ],
+)
+def test_who_cannot_record_is_told_who_can(arguments, message, tmp_path):
+    path = tmp_path / "never.npz"
+    done = elute("demos", "collect", "sawyer-reach", *arguments, "-o", path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not path.exists()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,21 @@ def test_committed_lines_make_the_papers_table(file, env):
     low, high = bc["seeds_interval"]
     assert 0 <= low < bc["success"] < high <= 1
     assert bc["readings"]["nut_peg"] == 0.0
+
+
+def test_a_terminal_of_80_columns_breaks_no_number(env):
+    shown = report("--table", "robosuite", "--results", RESULTS[1], env=env | {"COLUMNS": "80"})
+    cells = json.loads(report("--table", "robosuite", "--results", RESULTS[1], "--json", env=env))
+    for cell in cells["cells"]:
+        low, high = cell["seeds_interval"]
+        success = rf"{cell['success']:.2f} \({low:.2f} to {high:.2f}\)"
+        beats = r"(-|\d\.\d\d \(\d\.\d\d to \d\.\d\d\))"
+        line = rf"^ {cell['method']}.* {success} +{beats} +{cell['paper']:.2f}"
+        assert re.search(line, shown, re.MULTILINE), (line, shown)
+        centre = cell["readings"]["nut_centre"]
+        low, high = cell["episodes_interval"]
+        line = rf"{cell['success']:.2f} \({low:.2f} to {high:.2f}\) +{centre:.2f}"
+        assert re.search(line, shown), (line, shown)
 
 
 def test_the_ten_are_listed_beside_the_papers(env):

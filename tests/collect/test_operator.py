@@ -17,7 +17,7 @@ from elute.collect.operator import (
     ten_like,
     twist_action,
 )
-from elute.collect.roboturk import group
+from elute.collect.roboturk import members
 from elute.demos.audit.audit import audit
 from elute.demos.files import load
 from elute.envs.make import make
@@ -123,8 +123,9 @@ def test_skills_beyond_the_range_are_refused(skill):
 
 def test_a_skill_is_read_off_its_name():
     assert parse_skill("operator:0.6") == 0.6
-    with pytest.raises(EluteError, match="a skill from 0 to 1"):
-        parse_skill("operator:good")
+    for text in ("operator:good", "operator:", "operator"):
+        with pytest.raises(EluteError, match="a skill from 0 to 1"):
+            parse_skill(text)
 
 
 def test_whole_episodes_are_operated_and_only_this_task():
@@ -150,7 +151,8 @@ def test_a_return_that_nobody_reaches_is_refused(monkeypatch):
 def test_the_shipped_ten_have_the_returns_of_the_human_ones(shipped):
     assert np.abs(shipped.returns() - LEVELS).max() <= TOLERANCE
     assert shipped.provenance.steps[-1]["synthetic"] is True
-    assert [e + 1 for e in group(shipped, "optimal")] == [6, 10]
+    groups = [keys for about in shipped.episodes.attributes for keys in about["filters"]]
+    assert [e for e in range(10) if groups[e] == "optimal"] == members("optimal")
     assert SHIPPED.stat().st_size < 1_500_000
 
 

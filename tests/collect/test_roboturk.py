@@ -13,9 +13,8 @@ from elute.collect.replay import one_step_errors
 from elute.collect.roboturk import (
     FILE,
     FOLDER,
-    GROUPS,
-    ORDER,
-    group,
+    SETS,
+    members,
     read_roboturk,
     roboturk_folder,
 )
@@ -23,6 +22,7 @@ from elute.demos.files import load, open_demos
 from elute.envs.task import find_task
 from elute.errors import EluteError
 
+ORDER = [12, 223, 904, 640, 397, 681, 795, 442, 291, 580]
 LENGTHS = [500, 502, 502, 505, 506, 507, 507, 509, 511, 511]
 RETURNS = [276, 120, 203, 102, 253, 312, 103, 81, 180, 318]
 """As the paper has them."""
@@ -58,17 +58,20 @@ def test_lengths_and_returns_are_the_papers(ten):
     assert ten.episodes.lengths.tolist() == LENGTHS
     assert ten.returns().tolist() == RETURNS
     assert [about["paper"] for about in ten.episodes.attributes] == list(range(1, 11))
-    assert [about["trajectory"] for about in ten.episodes.attributes] == list(ORDER)
+    assert [about["trajectory"] for about in ten.episodes.attributes] == ORDER
 
 
 def test_groups_are_the_papers(ten):
-    assert [e + 1 for e in group(ten, "optimal")] == [6, 10]
-    assert [e + 1 for e in group(ten, "l1")] == [2, 4, 7, 8]
-    assert [e + 1 for e in group(ten, "l2")] == [1, 3, 5, 9]
+    assert [e + 1 for e in members("optimal")] == [6, 10]
+    assert [e + 1 for e in members("l1")] == [2, 4, 7, 8]
+    assert [e + 1 for e in members("l2")] == [1, 3, 5, 9]
+    assert members("supplementary") == sorted(members("l1") + members("l2"))
     returns = ten.returns()
-    assert returns[group(ten, "optimal")].min() > 300
-    assert returns[group(ten, "l1")].max() < 150
-    assert sorted(sum(GROUPS.values(), ())) == sorted(ORDER)
+    assert returns[members("optimal")].min() > 300
+    assert returns[members("l1")].max() < 150
+    for name, groups in SETS.items():
+        inside = [bool({*groups} & {*keys}) for keys in ten.episodes.filters]
+        assert np.flatnonzero(inside).tolist() == members(name)
 
 
 def test_joints_are_whole_angles(ten):
@@ -122,6 +125,51 @@ def test_a_missing_file_is_named(spoilt):
 def test_a_file_that_is_not_what_it_should_be_is_refused(spoilt, name, values, message):
     with pytest.raises(EluteError, match=message):
         read_roboturk(spoilt(397, name, values))
+
+
+def at(row, columns, value):
+    """One entry, or several, replaced."""
+
+    def changed(values):
+        values = values.copy()
+        values[row, columns] = value
+        return values
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("expert_states", at(7, 3, np.nan), "states that are not finite, first in row 7"),
+        ("expert_states", at(8, 15, np.inf), "states that are not finite, first in row 8"),
+        ("expert_actions", at(9, 0, np.nan), "actions that are not finite, first in row 9"),
+        ("expert_states", lambda s: s[:, [*range(7, 14), *range(7), *range(14, 44)]], "the hand"),
+        ("expert_states", at(slice(None), slice(14), 0.0), "from where the joint angles have it"),
+        ("expert_states", at(slice(None), slice(14, 21), 0.0), "joint velocities are all 0"),
+        ("expert_masks", np.ones_like, "the episode has no end"),
+    ],
+    ids=["nan", "inf", "action", "swapped", "no-angles", "no-velocities", "no-end"],
+)
+def test_a_file_with_spoilt_values_is_refused(spoilt, name, values, message):
+    with pytest.raises(EluteError, match=message):
+        read_roboturk(spoilt(12, name, values))
+
+
+def test_another_trajectory_under_the_name_is_refused(spoilt, folder):
+    there = spoilt(12, "expert_rewards", lambda r: r)
+    shutil.copy(folder / FILE.format(442), there / FILE.format(12))
+    with pytest.raises(EluteError, match="a return of 81 in 509 rows; ID 12 has 276 in 500"):
+        read_roboturk(there)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 499])
+def test_a_file_that_was_cut_is_refused(spoilt, rows):
+    for name in ("states", "actions", "rewards"):
+        spoilt(12, f"expert_{name}", lambda values: values[:rows])
+    there = spoilt(12, "expert_masks", lambda masks: masks[-rows:])
+    with pytest.raises(EluteError, match=f"in {rows} rows; ID 12 has 276 in 500"):
+        read_roboturk(there)
 
 
 def test_without_the_files_the_synthetic_ones_are_named(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elute.collect.operator import Reacher, twist_action
-from elute.collect.roboturk import FILE, ORDER
+from elute.collect.roboturk import FILE, TEN
 from elute.envs.make import make
 from elute.envs.rollout import Rollouts
 from elute.envs.sawyer import SawyerReach
@@ -103,7 +103,7 @@ def test_the_nut_is_seen_from_the_hand(sawyer):
 
 
 def test_kinematics_fit_the_recordings(data_folder):
-    for number in ORDER:
+    for number, *_ in TEN:
         states = recording(data_folder, number)["states"]
         now = pose(states[:, SIN], states[:, COS])
         assert np.linalg.norm(now.grip - states[:, GRIP_AT], axis=1).max() < 1e-6
@@ -191,10 +191,79 @@ def test_any_state_can_be_begun_in(sawyer):
     assert info["handle_distance"] == pytest.approx(handle_distance(middle[None])[0])
 
 
-@pytest.mark.parametrize("start", [np.zeros(43), np.full(44, np.nan), np.zeros((2, 44))])
-def test_what_is_no_state_is_refused(sawyer, start):
-    with pytest.raises(EluteError, match="44 finite"):
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (np.zeros(43), "an observation of 44 numbers"),
+        (np.zeros((2, 44)), "an observation of 44 numbers"),
+        (np.full(44, np.nan), "the start is not finite"),
+        (np.zeros(44), "is no state"),
+        (np.full(44, 5.0), "is no state"),
+    ],
+)
+def test_what_is_no_state_is_refused(sawyer, start, message):
+    with pytest.raises(EluteError, match=message):
         sawyer.reset(options={"observation": start})
+    good = sawyer.reset(seed=0)[0]
+    if start.ndim == 1:
+        with pytest.raises(EluteError, match=message.replace("the start", "start 1")):
+            SawyerReach(starts=[good, start])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": "demo"}, "can only be 'stock'"),
+        ({"start": np.zeros(44)}, "can only be 'stock'"),
+        ({"observatoin": np.zeros(44)}, "no option observatoin"),
+    ],
+)
+def test_strange_options_of_a_reset_are_refused(sawyer, options, message):
+    with pytest.raises(EluteError, match=message):
+        sawyer.reset(options=options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": float("nan")}, "a threshold of nan"),
+        ({"threshold": 0.0}, "a threshold of 0"),
+        ({"stock_share": 3}, "a stock share of 3"),
+        ({"stock_share": float("nan")}, "a stock share of nan"),
+        ({"substeps": 0}, "0 physics steps"),
+    ],
+)
+def test_strange_settings_are_refused(settings, message):
+    with pytest.raises(EluteError, match=message):
+        SawyerReach(**settings)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.full(7, np.nan), "not finite"),
+        (np.array([0, 0, 0, np.inf, 0, 0, -np.inf]), "not finite"),
+        (np.zeros(1), r"shape \(1,\); expected \(7,\)"),
+        (np.zeros((1, 7)), r"shape \(1, 7\)"),
+        (np.zeros(6), r"shape \(6,\)"),
+    ],
+)
+def test_what_is_no_action_is_refused_before_anything_moves(sawyer, action, message):
+    sawyer.reset(seed=0)
+    with pytest.raises(EluteError, match=message):
+        sawyer.step(action)
+    after = sawyer.step(np.zeros(7))[0]
+    sawyer.reset(seed=0)
+    np.testing.assert_array_equal(after, sawyer.step(np.zeros(7))[0])
+
+
+def test_a_start_in_the_region_of_success_is_one(sawyer):
+    seen, _ = sawyer.reset(seed=2)
+    while handle_distance(seen[None])[0] >= 0.09:
+        seen = sawyer.step(Reacher().act(seen[None])[0])[0]
+    info = sawyer.reset(options={"observation": seen})[1]
+    assert info["is_success"]
+    assert info["readings"]["at_end"]
 
 
 def test_starts_of_another_task_are_refused():

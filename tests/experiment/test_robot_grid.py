@@ -86,7 +86,10 @@ def test_a_line_has_the_other_readings(run, tmp_path):
     json.dumps(row)
     assert set(row["metrics"]["readings"]) == {"nut_centre", "at_end", "nut_peg"}
     assert row["metrics"]["readings"]["nut_peg"] == 0.0
-    assert 0.0 <= row["metrics"]["success"] <= 1.0
+    won = row["metrics"]["successes"]
+    assert len(won) == run.episodes
+    assert {*won} <= {0, 1}
+    assert row["metrics"]["success"] == np.mean(won)
     assert Run.from_json(row["run"]) == run
     place = Place(cache=tmp_path / "stages")
     elsewhere = replace(run, starts="demonstrations")

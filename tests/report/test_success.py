@@ -13,6 +13,7 @@ from elute.report.success import (
     beats,
     episodes_interval,
     in_paper,
+    narrow_grids,
     share,
     success_cells,
     success_grids,
@@ -78,7 +79,8 @@ def test_intervals_are_those_of_seeds_and_of_episodes(rows):
     ours = share(bc)
     assert ours.mean == pytest.approx(0.4)
     assert ours.stderr == pytest.approx(0.2 / np.sqrt(3))
-    assert ours.interval == pytest.approx((0.2, 0.6))  # 1 in 27 draws has the least thrice
+    half = stats.t.ppf(0.975, 2) * 0.2 / np.sqrt(3)
+    assert ours.interval == pytest.approx((0.0, 0.4 + half))  # 0.4 - half is no share
     expected = stats.binomtest(60, 150).proportion_ci(method="wilson")
     assert episodes_interval(bc) == pytest.approx((expected.low, expected.high))
 
@@ -96,7 +98,8 @@ def test_the_paper_stands_beside_its_own_cells(rows):
     told = {(g.method, g.step, g.target): in_paper(g, "robosuite") for g in made}
     assert told["bc-all", "", ""].mean == 0.76
     assert told["dp-bc", "3", "joint"].mean == 0.86
-    assert told["dp-bc", "auto", "joint"].mean == 0.86
+    auto = told["dp-bc", "auto", "joint"]
+    assert (auto.mean, auto.note) == (0.86, "the paper's best fixed step (3)")
     assert told["dp-bc", "auto", "action"] is None  # it purifies states as well
     (half,) = success_cells(rows, "robosuite-steps")
     assert in_paper(half, "robosuite-steps") is None
@@ -107,8 +110,8 @@ def test_the_paper_stands_beside_its_own_cells(rows):
 def test_a_table_is_laid_out(rows):
     (grid,) = success_grids(success_cells(rows, "robosuite"), "robosuite")
     assert "human" in grid.title
-    assert "3 seeds of 50 episodes" in grid.title
-    table = {row[1]: row for row in grid.rows}
+    assert "(roboturk/supplementary): success over 3 seeds of 50 episodes" in grid.title
+    table = {row[0]: row for row in grid.rows}
     assert list(table) == [
         "bc-all",
         "bcnd",
@@ -116,20 +119,43 @@ def test_a_table_is_laid_out(rows):
         "dp-bc action @60 (auto)",
         "dp-bc joint @30/60 (auto)",
     ]
-    assert table["bc-all"][2:6] == ("0.40", "0.20 to 0.60", "0.33 to 0.48", "-")
-    assert table["bc-all"][6:] == ("0.40", "0.20", "0.00", "0.76")
-    assert table["bcnd"][5] == "0.00 (0.00 to 0.00)"
-    bold = {row[1] for row, marks in zip(grid.rows, grid.bold, strict=True) if marks[2]}
-    assert bold == {"dp-bc joint @3", "bc-all"}  # their intervals touch
+    assert table["bc-all"][1:5] == ("0.40", "0.00 to 0.90", "0.33 to 0.48", "-")
+    assert table["bc-all"][5:] == ("0.40", "0.20", "0.00", "0.76")
+    assert table["bcnd"][4] == "0.00 (0.00 to 0.00)"
+    assert table["dp-bc joint @30/60 (auto)"][-1] == "0.86 (1)"
+    assert grid.notes == ("(1) the paper's best fixed step (3)",)
+    bold = {row[0] for row, marks in zip(grid.rows, grid.bold, strict=True) if marks[1]}
+    assert bold == set(table) - {"bcnd"}  # its interval touches no other
     assert "| **0.80** |" in markdown(grid)
     assert r"\textbf{0.80}" in latex(grid)
+
+
+def test_a_terminal_gets_what_compares_methods_first_and_then_the_rest(rows):
+    first, second = narrow_grids(success_cells(rows, "robosuite"), "robosuite")
+    (whole,) = success_grids(success_cells(rows, "robosuite"), "robosuite")
+    assert (first.title, first.notes) == (whole.title, whole.notes)
+    assert first.rows[2] == ("dp-bc joint @3", "0.80 (0.30 to 1.00)", whole.rows[2][4], "0.86")
+    assert [marks[1] for marks in first.bold] == [marks[1] for marks in whole.bold]
+    assert second.rows[0] == ("bc-all", "0.40 (0.33 to 0.48)", "0.40", "0.20", "0.00")
+    for grid in (first, second):
+        widths = [max(map(len, column)) for column in zip(grid.columns, *grid.rows, strict=True)]
+        assert sum(widths) + 2 * len(widths) <= 80
+
+
+def test_each_set_is_a_table(rows):
+    rows += [line(0.5, seed=0, demos="roboturk/l2")]
+    made = success_cells(rows, "robosuite-steps")
+    titles = [grid.title for grid in success_grids(made, "robosuite-steps")]
+    assert ["roboturk/l1" in titles[0], "roboturk/l2" in titles[1]] == [True, True]
+    assert "over 1 seed of 50 episodes" in titles[1]
 
 
 def test_data_of_both_kinds_are_two_tables_and_one_seed_has_no_interval(rows):
     synthetic = [line(0.5, demos="operator/supplementary"), line(0.6, "dwbc", demos="operator/l2")]
     human, made_up = success_grids(success_cells(rows + synthetic, "robosuite"), "robosuite")
     assert "synthetic" in made_up.title
-    assert made_up.rows[0][3] == "-"
+    assert made_up.rows[0][2] == "-"
+    assert "human" in made_up.notes[0]
     assert len(human.rows) == 5
 
 
@@ -150,6 +176,7 @@ def test_machines_get_the_same_numbers(rows):
     assert first["beats_bc-all"] is None
     assert found[2]["beats_bc-all"] == pytest.approx(8.5 / 9)
     assert found[2]["readings"]["at_end"] == pytest.approx(0.4)
+    assert first["seeds_bootstrap"] == pytest.approx((0.2, 0.6))  # 1 in 27 has the least thrice
 
 
 def test_the_ten_stand_beside_the_papers():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from elute.cli.arguments import cores
 from elute.cli.show import say, say_losses
 from elute.collect.operator import OPERATOR, operate, parse_skill
 from elute.collect.record import record
@@ -10,6 +11,7 @@ from elute.demos.audit.finding import counted
 from elute.demos.files import guess_format, save
 from elute.demos.output import check_output
 from elute.envs.task import find_task
+from elute.errors import EluteError
 from elute.noise import ActionNoise
 from elute.types import Demonstrations
 
@@ -20,7 +22,7 @@ def run(
     noise: str,
     rows: int,
     seed: int,
-    workers: int,
+    workers: int | None,
     output: Path,
     to: str,
     strict: bool,
@@ -31,15 +33,31 @@ def run(
         to = "d4rl"  # of the formats with this ending the one that holds next observations
     to = to or guess_format(output, "")
     where = find_task(task)
-    if policy.startswith(OPERATOR):
+    if policy.partition(":")[0] == OPERATOR:
         skill = parse_skill(policy)
+        _check_alone(noise, workers)
         _written(operate(skill, where, rows=rows, seed=seed), output, to, strict, policy)
         return
     actor = find_policy(policy, task)
     checkpoint = policy.replace("@", ":").partition(":")[0] == "checkpoint"
     kind = ActionNoise.parse(noise or ("sample" if checkpoint else "none"))
-    demos = record(actor, where, noise=kind, rows=rows, seed=seed, workers=workers)
+    demos = record(actor, where, noise=kind, rows=rows, seed=seed, workers=cores(workers))
     _written(demos, output, to, strict, f"noise {kind}")
+
+
+def _check_alone(noise: str, workers: int | None) -> None:
+    """Refuse what the scripted operator has no use for.
+
+    Raises:
+        EluteError: noise, or more than one process.
+    """
+    if noise not in ("", "none"):
+        raise EluteError(
+            f"--noise {noise}: the operator's flaws come from its skill",
+            hint="elute demos corrupt puts noise on what was recorded",
+        )
+    if workers is not None and workers > 1:
+        raise EluteError(f"--workers {workers}: the operator plays in one process")
 
 
 def _written(demos: Demonstrations, output: Path, to: str, strict: bool, how: str) -> None:

@@ -18,7 +18,6 @@ from elute.cli.arguments import (
     TaskName,
     To,
     Workers,
-    cores,
     open_file,
 )
 from elute.cli.show import complete_path, print_json, progress, say, say_losses
@@ -217,4 +216,4 @@ def collect(
     """
     from elute.cli import collect as job
 
-    job.run(task, policy, noise, rows, seed, cores(workers), output, to, strict)
+    job.run(task, policy, noise, rows, seed, workers, output, to, strict)

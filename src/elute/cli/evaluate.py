@@ -9,7 +9,7 @@ from rich.table import Table
 
 from elute.cli.show import out, print_json, progress, say
 from elute.collect.shipped import find_policy
-from elute.envs.task import Task, find_task, starting_from
+from elute.envs.task import Task, find_task, starting_from, without_backend
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate
 from elute.policy import StoredPolicy
@@ -35,8 +35,10 @@ def run(
 
         check_video(video)
     policies = _policies(spec, task)
-    for other in {str(policy.about.get("task") or task) for policy in policies.values()} - {task}:
-        say(f"warning: a policy of {other} is evaluated in {task}")
+    learnt = {str(policy.about.get("task") or task) for policy in policies.values()}
+    for other in sorted(learnt):
+        if without_backend(other) != without_backend(task):
+            say(f"warning: a policy of {other} is evaluated in {task}")
     scores = {
         name: evaluate(policy, where, episodes=episodes, seed=seed, workers=workers)
         for name, policy in policies.items()

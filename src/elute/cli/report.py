@@ -172,7 +172,8 @@ def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) ->
         return
     if not made:
         raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
-    _print(success.success_grids(made, name) if rates else tables.grids(made, name), format)
+    laid_out = success.narrow_grids if format == "text" else success.success_grids
+    _print(laid_out(made, name) if rates else tables.grids(made, name), format)
     remark = REMARKS.get(name)
     if remark and format == "text":
         out.print(f"The paper: {remark}", markup=False)

@@ -31,7 +31,7 @@ from elute.collect.record import record
 from elute.collect.shipped import CHECKPOINTS, EXPERTS, shipped_path
 from elute.demos.files import load, save
 from elute.demos.output import output
-from elute.envs.task import TASKS, find_task
+from elute.envs.task import SAWYER_REACH, TASKS, find_task
 from elute.episodes import Piece
 from elute.errors import EluteError
 from elute.noise import ActionNoise, Kind
@@ -105,9 +105,9 @@ class Ten:
 def _tens() -> dict[str, Ten]:
     made = {}
     for name, human in (("operator", False), ("roboturk", True)):
-        made[f"{roboturk.TASK}/{name}"] = Ten(human)
+        made[f"{SAWYER_REACH}/{name}"] = Ten(human)
         for part in roboturk.SETS:
-            made[f"{roboturk.TASK}/{name}/{part}"] = Ten(human, part)
+            made[f"{SAWYER_REACH}/{name}/{part}"] = Ten(human, part)
     return made
 
 

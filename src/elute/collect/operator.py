@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from elute.collect.record import EXECUTED
-from elute.collect.roboturk import group_of
+from elute.collect.roboturk import TEN
 from elute.columns import assign_roles
 from elute.demos.corrupt import CLEAN
 from elute.envs.make import Environment, make
@@ -48,18 +48,17 @@ from elute.envs.sawyer_arm import (
     handle,
     pose,
 )
-from elute.envs.task import Task, find_task
+from elute.envs.task import SAWYER_REACH, Task, find_task
 from elute.episodes import Array, Episodes, Provenance
 from elute.errors import EluteError
 from elute.rng import Seeds
 from elute.types import Demonstrations
 
-TASK = "sawyer-reach"
-OPERATOR = "operator:"
-"""Before a skill, as the command line has it."""
+OPERATOR = "operator"
+"""Before a colon and a skill, as the command line has it."""
 SHIPPED = Path(__file__).parent / "sawyer-operator.npz"
 """Ten demonstrations, made by `ten_like(LEVELS)`."""
-LEVELS = (276, 120, 203, 102, 253, 312, 103, 81, 180, 318)
+LEVELS = tuple(one.earned for one in TEN)
 """Returns of the human ones, in the paper's order."""
 TOLERANCE = 5
 TRIES = 400
@@ -105,7 +104,7 @@ class Reacher:
 
     n_observations, n_actions = N_OBSERVATIONS, N_JOINTS
     std = np.zeros(N_JOINTS)
-    about = {"task": TASK, "method": "scripted"}  # noqa: RUF012 (as policies have it)
+    about = {"task": SAWYER_REACH, "method": "scripted"}  # noqa: RUF012 (as policies have it)
 
     def act(self, observations: Array) -> Floats:
         """Straight to the handle."""
@@ -182,7 +181,7 @@ def parse_skill(text: str) -> float:
         EluteError: it is no number.
     """
     try:
-        return float(text.removeprefix(OPERATOR))
+        return float(text.removeprefix(f"{OPERATOR}:"))
     except ValueError as error:
         raise EluteError(f"{text}: expected a skill from 0 to 1", hint="operator:0.6") from error
 
@@ -194,7 +193,9 @@ def operate(skill: float, task: Task, *, rows: int, seed: int = 0) -> Demonstrat
         EluteError: a skill outside 0..1, or a task that is not the operator's.
     """
     if (task.n_observations, task.n_actions) != (N_OBSERVATIONS, N_JOINTS):
-        raise EluteError(f"the scripted operator cannot do {task.name}", hint=f"only {TASK}")
+        raise EluteError(
+            f"the scripted operator cannot do {task.name}", hint=f"only {SAWYER_REACH}"
+        )
     environment = make(task)
     seeds = Seeds(seed)("operate").integers(2**31, size=-(-rows // task.horizon)).tolist()
     try:
@@ -219,7 +220,7 @@ def demonstrate(
     Raises:
         EluteError: a skill outside 0..1, or the simulation failed.
     """
-    where = task or find_task(TASK)
+    where = task or find_task(SAWYER_REACH)
     flaws = draw_flaws(skill, Seeds(seed)("operator"), where.horizon)
     own = make(where) if environment is None else environment
     try:
@@ -288,7 +289,7 @@ def ten_like(
     Raises:
         EluteError: a return that no operator reaches.
     """
-    environment = make(find_task(TASK))
+    environment = make(find_task(SAWYER_REACH))
     try:
         found = [
             _matched(level, Seeds(seed)("level", place), tolerance, environment, say)
@@ -324,7 +325,7 @@ def _small(one: Demonstrations) -> Demonstrations:
 
 def _label(place: int, n: int) -> dict[str, Any]:
     """The paper's number and group, if these are its ten."""
-    return {"paper": place + 1, "filters": [group_of(place)]} if n == len(LEVELS) else {}
+    return {"paper": place + 1, "filters": [TEN[place].group]} if n == len(LEVELS) else {}
 
 
 def _matched(

@@ -7,7 +7,7 @@ How the experts were made stands in `docs/reference/experts.md`.
 
 from pathlib import Path
 
-from elute.envs.task import TASKS, find_task
+from elute.envs.task import SAWYER_REACH, TASKS, find_task, without_backend
 from elute.errors import EluteError
 from elute.policy import StoredPolicy, load_policy
 
@@ -26,12 +26,16 @@ def shipped_path(task: str, which: str = "best") -> Path:
     """
     name = find_task(task).name
     if name not in EXPERTS:
-        raise EluteError(
-            f"no expert of {name} is shipped", hint=f"elute expert train {name} makes one"
-        )
+        raise EluteError(f"no expert of {name} is shipped", hint=_instead(name))
     if which not in ("best", *CHECKPOINTS):
         raise EluteError(f"{which!r} is no checkpoint", hint="there are " + ", ".join(CHECKPOINTS))
     return FOLDER / f"{name}-{which}.safetensors"
+
+
+def _instead(name: str) -> str:
+    if without_backend(name) == SAWYER_REACH:
+        return f"elute demos collect {name} --policy operator:1 records a scripted one"
+    return f"elute expert train {name} makes one"
 
 
 def find_policy(spec: str, task: str = "") -> StoredPolicy:

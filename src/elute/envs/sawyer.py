@@ -17,7 +17,7 @@ paper's words taken literally, nut to peg, which nobody ever reaches, not even t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, isfinite, tanh
+from math import hypot, inf, isfinite, tanh
 from typing import Any, Literal
 
 import gymnasium
@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from elute.envs.sawyer_arm import (
+    COS,
     FINGERS,
     GRIP,
     HANDLE,
@@ -38,6 +39,7 @@ from elute.envs.sawyer_arm import (
     NUT_LOW,
     NUT_QUATERNION,
     PEGS,
+    SIN,
     SPEEDS,
     STOCK_POSE,
     VELOCITY,
@@ -115,13 +117,20 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         substeps: int = 5,
         render_mode: str | None = None,
     ) -> None:
-        """Args: `starts` are observations to begin in, but for a share of stock resets."""
+        """Args: `starts` are observations to begin in, but for a share of stock resets.
+
+        `substeps` are physics steps of 2 ms in an action.
+
+        Raises:
+            EluteError: a setting that makes no task.
+        """
         if reward not in ("count", "shaped"):
             raise EluteError(f"{reward!r} is no reward of sawyer-reach", hint="count or shaped")
+        _check_settings(stock_share, threshold, substeps)
         self.robot = native() if robot is None else robot
         self.model, self.data = self.robot.model, mujoco.MjData(self.robot.model)
         self.reward, self.stock_share = reward, stock_share
-        self.starts = [checked(start) for start in starts]
+        self.starts = [checked(start, f"start {k}") for k, start in enumerate(starts)]
         self.threshold, self.substeps = threshold, substeps
         self.render_mode = render_mode
         self.renderer: Any = None
@@ -133,9 +142,14 @@ class SawyerReach(gymnasium.Env[Array, Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Begin: `options` may be `{"observation": vector}` or `{"start": "stock"}`."""
-        super().reset(seed=seed)
+        """Begin: `options` may be `{"observation": vector}` or `{"start": "stock"}`.
+
+        Raises:
+            EluteError: other options.
+        """
         options = options or {}
+        _check_options(options)
+        super().reset(seed=seed)
         mujoco.mj_resetData(self.model, self.data)
         if "observation" in options:
             self._begin_at(checked(options["observation"]))
@@ -146,12 +160,20 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         if self.robot.controls is not None:
             self.data.ctrl[:] = self.robot.controls
         mujoco.mj_forward(self.model, self.data)
-        self.seen = dict.fromkeys(self.seen, False)
         distances = self._distances()
+        self.seen = dict.fromkeys(self.seen, False)
+        self._see(distances)
         return self._observation(), self._info(distances)
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """One hundredth of a second."""
+        """One hundredth of a second.
+
+        Raises:
+            EluteError: no seven finite numbers, or the simulation diverged.
+        """
+        action = np.asarray(action, dtype=np.float64)
+        if action.shape != (N_JOINTS,) or not np.isfinite(action).all():
+            raise _no_action(action)
         data = self.data
         data.qfrc_applied[self.robot.dofs] = data.qfrc_bias[self.robot.dofs]
         data.ctrl[self.robot.servos] = np.minimum(np.maximum(action, -1.0), 1.0) * SPEEDS
@@ -159,12 +181,9 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         mujoco.mj_kinematics(self.model, data)  # positions are one physics step old
         observation = self._observation()
         if not isfinite(observation.sum()):
-            raise EluteError(
-                "the simulation diverged", hint="is the action finite, the start possible?"
-            )
+            raise EluteError("the simulation diverged", hint="is the start possible?")
         distances = self._distances()
-        for name, distance in zip(self.seen, distances, strict=True):
-            self.seen[name] = self.seen[name] or distance < self.threshold
+        self._see(distances)
         return observation, self._paid(distances[0]), False, False, self._info(distances)
 
     def render(self) -> Array:
@@ -248,6 +267,10 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         x, y = PEGS["round"]
         return hypot(*handle), hypot(*apart), hypot(nut[0] - x, nut[1] - y)
 
+    def _see(self, distances: tuple[float, float, float]) -> None:
+        for name, distance in zip(self.seen, distances, strict=True):
+            self.seen[name] = self.seen[name] or distance < self.threshold
+
     def _paid(self, distance: float) -> float:
         if self.reward == "shaped":
             return 1.0 - tanh(10.0 * distance)
@@ -271,17 +294,51 @@ class SawyerReach(gymnasium.Env[Array, Array]):
         }
 
 
-def checked(start: Sequence[float] | Array) -> Array:
+def _check_settings(stock_share: float, threshold: float, substeps: int) -> None:
+    if not 0.0 <= stock_share <= 1.0:
+        raise EluteError(f"a stock share of {stock_share}; expected 0 to 1")
+    if not 0.0 < threshold < inf:
+        raise EluteError(f"a threshold of {threshold} m; expected a distance above 0")
+    if substeps < 1:
+        raise EluteError(f"{substeps} physics steps in an action; expected at least 1")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Of a reset."""
+    hint = 'there are {"observation": vector} and {"start": "stock"}'
+    strange = sorted(map(str, set(options) - {"observation", "start"}))
+    if strange:
+        raise EluteError(f"a reset has no option {', '.join(strange)}", hint=hint)
+    start = options.get("start", "stock")
+    if not isinstance(start, str) or start != "stock":
+        raise EluteError("the option start of a reset can only be 'stock'", hint=hint)
+
+
+def _no_action(action: Array) -> EluteError:
+    if action.shape != (N_JOINTS,):
+        return EluteError(f"an action of shape {action.shape}; expected ({N_JOINTS},)")
+    return EluteError(f"the action is not finite: {action}", hint="did the policy diverge?")
+
+
+def checked(start: Sequence[float] | Array, name: str = "the start") -> Array:
     """An observation to begin in.
 
     Raises:
         EluteError: it is none.
     """
     vector = np.asarray(start, dtype=np.float64)
-    if vector.shape != (N_OBSERVATIONS,) or not np.isfinite(vector).all():
+    if vector.shape != (N_OBSERVATIONS,):
         raise EluteError(
-            f"a start of shape {vector.shape}; expected an observation of {N_OBSERVATIONS} finite "
-            "numbers",
+            f"{name} has shape {vector.shape}; expected an observation of {N_OBSERVATIONS} numbers",
+            hint="are the demonstrations of another task?",
+        )
+    if not np.isfinite(vector).all():
+        raise EluteError(f"{name} is not finite")
+    turns = [*np.hypot(vector[SIN], vector[COS]), np.linalg.norm(vector[NUT_QUATERNION])]
+    if not all(0.5 < length < 2.0 for length in turns):  # purified ones are near 1 only
+        raise EluteError(
+            f"{name} is no state: sine and cosine of a joint, or the nut's quaternion, are far "
+            "from length 1",
             hint="are the demonstrations of another task?",
         )
     return vector

@@ -30,7 +30,7 @@ from elute.envs.sawyer import HORIZON, Robot, SawyerReach
 from elute.envs.sawyer_arm import FINGERS, GAINS, LINKS, N_JOINTS
 from elute.errors import EluteError
 
-PINS = "robosuite==1.5.2 with mujoco>=3.3,<3.10 and numpy<2"
+PINS = "robosuite==1.5.2 with mujoco>=3.3,<3.10"
 AFFINE = 1
 """Kind of bias: a sum of a constant, position and velocity, times their factors."""
 OUT_OF_THE_WAY = (10.0, 10.0, 10.0)
@@ -63,7 +63,7 @@ def check_versions(robosuite: str | None, mujoco: str | None) -> None:
         raise EluteError(
             f"sawyer-reach@robosuite needs {PINS}; here are robosuite {robosuite or 'absent'} and "
             f"mujoco {mujoco or 'absent'}",
-            hint="pip install 'elute[robosuite]' in an environment of its own",
+            hint="pip install 'elute[robosuite]' in an environment of its own, which gets numpy<2",
         )
 
 

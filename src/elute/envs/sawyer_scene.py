@@ -26,11 +26,12 @@ from elute.envs.sawyer_arm import (
 
 TIMESTEP = 0.002
 RED, DARK, WOOD = "0.75 0.2 0.2 1", "0.25 0.25 0.28 1", "0.72 0.6 0.45 1"
+
+# Who touches whom: the arm table, pegs and nut; the nut table and pegs; what is only seen nothing.
 ARM = 'contype="1" conaffinity="0"'
 FIXED = 'contype="2" conaffinity="1"'
 BRASS = 'contype="4" conaffinity="3" rgba="0.85 0.7 0.3 1"'
 SEEN = 'contype="0" conaffinity="0"'
-"""Who touches whom: the arm all else, the nut the fixed things too."""
 
 SHAPES = (
     f'<geom {SEEN} type="cylinder" size="0.075 0.16" pos="0.02 0 0.08" rgba="{RED}"/>',

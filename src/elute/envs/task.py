@@ -17,6 +17,8 @@ GYM = "gym:"
 """Before the id of any other Gymnasium environment."""
 STARTS = "starts"
 """Name of the option with observations to begin in, where a task has it."""
+SAWYER_REACH = "sawyer-reach"
+"""The robot's task, which has demonstrations and tables of its own."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ TASKS = {
             expert_score=4451.7,
         ),
         Task(
-            "sawyer-reach",
+            SAWYER_REACH,
             "elute.envs.sawyer:SawyerReach-v0",
             (44,),
             7,
@@ -132,9 +134,9 @@ TASKS = {
     )
 }
 BACKENDS = {
-    "sawyer-reach@robosuite": replace(
-        TASKS["sawyer-reach"],
-        name="sawyer-reach@robosuite",
+    f"{SAWYER_REACH}@robosuite": replace(
+        TASKS[SAWYER_REACH],
+        name=f"{SAWYER_REACH}@robosuite",
         gym_id="elute.envs.sawyer_robosuite:SawyerReachRobosuite-v0",
     )
 }
@@ -153,23 +155,34 @@ def find_task(name: str) -> Task:
         from elute.envs.make import gym_task  # noqa: PLC0415 (facts alone need no simulator)
 
         return gym_task(name)
-    near = get_close_matches(name.lower(), TASKS, n=1)
+    near = get_close_matches(name.lower(), [*TASKS, *BACKENDS], n=1)
     hint = f"did you mean {near[0]}?" if near else f"tasks are {', '.join(TASKS)} and {GYM}ID"
     raise EluteError(f"{name!r} is no task", hint=hint)
+
+
+def without_backend(name: str) -> str:
+    """The task alone: its policies and data are the same on every simulator."""
+    return name.partition("@")[0] if name in BACKENDS else name
 
 
 def starting_from(task: Task, observations: Array) -> Task:
     """The same task with episodes that begin in these states, of which one is drawn each time.
 
     Raises:
-        EluteError: the task cannot, or the observations are of another.
+        EluteError: the task cannot, or the observations are of another or not finite.
     """
     if STARTS not in task.options:
-        raise EluteError(f"{task.name} cannot begin in given states", hint="sawyer-reach can")
+        raise EluteError(f"{task.name} cannot begin in given states", hint=f"{SAWYER_REACH} can")
     if observations.ndim != 2 or observations.shape[1] != task.n_observations:
         raise EluteError(
             f"starts of shape {observations.shape}; {task.name} has {task.n_observations} "
             "observation columns"
+        )
+    spoilt = np.flatnonzero(~np.isfinite(observations).all(axis=1))
+    if len(spoilt):
+        raise EluteError(
+            f"episode {spoilt[0]} begins with values that are not finite",
+            hint="elute demos audit FILE --fix OUT drops such rows",
         )
     starts = tuple(map(tuple, observations.astype(float).tolist()))
     return replace(task, options={**task.options, STARTS: starts})

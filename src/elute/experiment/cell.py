@@ -156,6 +156,7 @@ def metrics(score: Evaluation) -> dict[str, Any]:
         "normalised": score.normalised,
         "success": score.success,
         "returns": list(score.returns),
+        "successes": [None if won is None else int(won) for won in score.successes],
         "lengths": list(score.lengths),
         **({"readings": readings} if readings else {}),
     }

@@ -5,24 +5,32 @@
 
 A share of successes has two intervals, and they answer two questions:
 
-    seeds       shares of training seeds, drawn anew (bootstrap): would others give the same?
+    seeds       shares of training seeds (Student's): would others give the same?
     episodes    all episodes of all seeds as one sample (Wilson): were they enough?
 
 The first is the one to compare methods by. Policies of two seeds differ by far more than chance
 among episodes, and episodes that begin in the same recorded state are the same episode twice.
+Machines also get the bootstrap over seeds, which is a little too narrow for ten.
+
+A table has nine columns, too many for a terminal: `narrow_grids` lays the same cells out as two,
+the one to compare methods by and the one with what else was counted.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from elute.report.groups import Group, Row, grouped
-from elute.report.paper import Published, find
+from elute.demos.audit.finding import counted
+from elute.envs.task import SAWYER_REACH
+from elute.report.groups import Group, Place, Row, grouped
+from elute.report.paper import Published, find, published
 from elute.report.statistics import (
     Estimate,
     Interval,
     bootstrap_interval,
+    estimate,
     grand_means,
     improvement_probabilities,
     probability_of_improvement,
@@ -31,16 +39,13 @@ from elute.report.statistics import (
 from elute.report.statistics import wilson as wilson_interval
 from elute.report.tables import Grid
 
-TASK = "sawyer-reach"
 SETS: Mapping[str, tuple[str, ...]] = {
     "robosuite": ("supplementary",),
     "robosuite-steps": ("l1", "l2"),
 }
 """What each table is about."""
-SOURCES = {
-    "roboturk": "ten human demonstrations",
-    "operator": "ten synthetic demonstrations (the paper's numbers are of the human ones)",
-}
+SOURCES = {"roboturk": "human demonstrations", "operator": "synthetic demonstrations"}
+NOT_HUMAN = "the paper's numbers are of the human demonstrations"
 METHODS = ("bc-all", "bcnd", "dwbc", "dp-bc")
 READINGS = {"nut_centre": "nut centre", "at_end": "at end", "nut_peg": "nut to peg"}
 BASELINE = "bc-all"
@@ -51,7 +56,7 @@ def success_cells(rows: Sequence[Row], table: str) -> list[Group]:
     """All cells of a table that have lines, human data first."""
     found = [
         group
-        for group in grouped([row for row in rows if row["task"] == TASK])
+        for group in grouped([row for row in rows if row["task"] == SAWYER_REACH])
         if _source(group) in SOURCES
         and group.place.demos.partition("/")[2] in SETS[table]
         and group.method in METHODS
@@ -71,12 +76,12 @@ def _order(group: Group) -> tuple[Any, ...]:
 
 
 def share(group: Group) -> Estimate:
-    """Of successes, with the interval of seeds drawn anew."""
-    values = np.array(group.success)
-    seeds = len(values)
-    stderr = float(values.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else None
-    drawn = bootstrap_interval(grand_means, [group.success])
-    return Estimate(float(values.mean()), stderr, drawn, seeds)
+    """Of successes over seeds; its interval ends where shares do."""
+    ours = estimate(group.success)
+    if ours.interval is None:
+        return ours
+    low, high = ours.interval
+    return replace(ours, interval=Interval(max(0.0, low), min(1.0, high)))
 
 
 def episodes_interval(group: Group) -> Interval:
@@ -92,12 +97,20 @@ def beats(group: Group, other: Group) -> tuple[float, Interval | None]:
 
 
 def in_paper(group: Group, table: str) -> Published | None:
-    """What the paper prints; its steps are of both state and action."""
+    """What the paper prints; its steps are of both state and action.
+
+    It has no step that is chosen without the test: beside `auto` stands the best that it tried.
+    """
     if group.step and group.target != PAPER_TARGET:
         return None
     demos = f"roboturk/{group.place.demos.partition('/')[2]}"
     step = int(group.step) if group.step.isdecimal() else None
-    return find(table, TASK, demos, group.method, step)
+    found = find(table, SAWYER_REACH, demos, group.method, step)
+    if found is None or group.step != "auto":
+        return found
+    tried = [cell for cell in published(table) if cell.reverse_step and cell.demos == demos]
+    best = max(tried, key=lambda cell: cell.mean).reverse_step
+    return replace(found, note=f"the paper's best fixed step ({best})")
 
 
 def success_json(made: Sequence[Group], table: str) -> dict[str, Any]:
@@ -118,6 +131,7 @@ def _cell(group: Group, made: Sequence[Group], table: str) -> dict[str, Any]:
         "success": ours.mean,
         "stderr": ours.stderr,
         "seeds_interval": ours.interval,
+        "seeds_bootstrap": bootstrap_interval(grand_means, [group.success]),
         "episodes_interval": episodes_interval(group),
         "seeds": ours.seeds,
         "episodes": group.episodes,
@@ -135,47 +149,116 @@ def _baseline(group: Group, made: Sequence[Group]) -> Group | None:
 
 
 def success_grids(made: Sequence[Group], table: str) -> list[Grid]:
-    """One for each source of demonstrations."""
+    """All columns, one grid for each set of demonstrations."""
+    return [_grid(place, made, table) for place in _places(made)]
+
+
+def narrow_grids(made: Sequence[Group], table: str) -> list[Grid]:
+    """For a terminal, two for each set: one to compare methods by, then the other readings."""
     return [
-        _grid(source, [group for group in made if _source(group) == source], made, table)
-        for source in SOURCES
-        if any(_source(group) == source for group in made)
+        grid
+        for place in _places(made)
+        for grid in (_compared(place, made, table), _other_readings(place, made))
     ]
 
 
-def _grid(source: str, shown: Sequence[Group], made: Sequence[Group], table: str) -> Grid:
-    notes: dict[str, str] = {}
-    best = _best(shown)
-    rows = [_row(group, made, table, notes) for group in shown]
-    bold = [tuple(k == 2 and group in best for k in range(len(COLUMNS))) for group in shown]
-    seeds = sorted({len(group.success) for group in shown})
-    each = shown[0].episodes // len(shown[0].success)
-    told = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    title = f"{SOURCES[source]}: success over {told} seeds of {each} episodes, 95 % intervals"
-    return Grid(title, COLUMNS, tuple(rows), tuple(bold), tuple(notes.values()))
+def _places(made: Sequence[Group]) -> list[Place]:
+    return list(dict.fromkeys(group.place for group in made))
 
 
-COLUMNS = (
-    *("demos", "method", "success", "seeds", "episodes", f"beats {BASELINE}"),
-    *READINGS.values(),
-    "paper",
-)
+def _of(place: Place, made: Sequence[Group]) -> list[Group]:
+    return [group for group in made if group.place == place]
 
 
-def _row(group: Group, made: Sequence[Group], table: str, notes: dict[str, str]) -> tuple[str, ...]:
-    ours, other, paper = share(group), _baseline(group, made), in_paper(group, table)
-    told = "-" if other is None else _beaten(*beats(group, other))
-    readings = (group.readings.get(name) for name in READINGS)
-    return (
-        group.place.demos,
-        _name(group),
-        f"{ours.mean:.2f}",
-        _between(ours.interval),
-        _between(episodes_interval(group)),
-        told,
-        *("-" if seen is None else f"{np.mean(seen):.2f}" for seen in readings),
-        "-" if paper is None else _printed(paper, notes),
+def _grid(place: Place, made: Sequence[Group], table: str) -> Grid:
+    shown, notes = _of(place, made), dict[str, str]()
+    columns = ("method", "success", "seeds", "episodes", f"beats {BASELINE}", *READINGS.values())
+    rows = [
+        (
+            _name(group),
+            f"{share(group).mean:.2f}",
+            _between(share(group).interval),
+            _between(episodes_interval(group)),
+            _better(group, made),
+            *_readings(group),
+            _paper(group, table, notes),
+        )
+        for group in shown
+    ]
+    return _laid_out(_title(shown), (*columns, "paper"), rows, shown, notes)
+
+
+def _compared(place: Place, made: Sequence[Group], table: str) -> Grid:
+    shown, notes = _of(place, made), dict[str, str]()
+    columns = ("method", "success (seeds)", f"beats {BASELINE}", "paper")
+    rows = [
+        (
+            _name(group),
+            _with_interval(share(group).mean, share(group).interval),
+            _better(group, made),
+            _paper(group, table, notes),
+        )
+        for group in shown
+    ]
+    return _laid_out(_title(shown), columns, rows, shown, notes)
+
+
+def _other_readings(place: Place, made: Sequence[Group]) -> Grid:
+    columns = ("method", "success (episodes)", *READINGS.values())
+    rows = tuple(
+        (
+            _name(group),
+            _with_interval(share(group).mean, episodes_interval(group)),
+            *_readings(group),
+        )
+        for group in _of(place, made)
     )
+    return Grid(
+        f"{place.demos}: all episodes together, and other readings of success",
+        columns,
+        rows,
+        tuple((False,) * len(columns) for _ in rows),
+        (),
+    )
+
+
+def _laid_out(
+    title: str,
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    shown: Sequence[Group],
+    notes: Mapping[str, str],
+) -> Grid:
+    """With the best success, in the second column, in bold."""
+    best = _best(shown)
+    bold = tuple(tuple(k == 1 and group in best for k in range(len(columns))) for group in shown)
+    remarks = [] if _source(shown[0]) == "roboturk" else [NOT_HUMAN]
+    return Grid(title, columns, tuple(rows), bold, (*remarks, *notes.values()))
+
+
+def _title(shown: Sequence[Group]) -> str:
+    first = shown[0]
+    seeds = {len(group.success) for group in shown}
+    told = counted(max(seeds), "seed")
+    told = told if len(seeds) == 1 else f"{min(seeds)} to {told}"
+    each = counted(first.episodes // len(first.success), "episode")
+    what = f"{SOURCES[_source(first)]} ({first.place.demos})"
+    return f"{what}: success over {told} of {each}, 95 % intervals"
+
+
+def _better(group: Group, made: Sequence[Group]) -> str:
+    other = _baseline(group, made)
+    return "-" if other is None else _with_interval(*beats(group, other))
+
+
+def _readings(group: Group) -> list[str]:
+    found = (group.readings.get(name) for name in READINGS)
+    return ["-" if seen is None else f"{np.mean(seen):.2f}" for seen in found]
+
+
+def _paper(group: Group, table: str, notes: dict[str, str]) -> str:
+    paper = in_paper(group, table)
+    return "-" if paper is None else _printed(paper, notes)
 
 
 def _name(group: Group) -> str:
@@ -189,8 +272,8 @@ def _between(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
-def _beaten(probability: float, interval: Interval | None) -> str:
-    return f"{probability:.2f}" + ("" if interval is None else f" ({_between(interval)})")
+def _with_interval(mean: float, interval: Interval | None) -> str:
+    return f"{mean:.2f}" + ("" if interval is None else f" ({_between(interval)})")
 
 
 def _printed(paper: Published, notes: dict[str, str]) -> str:
@@ -201,11 +284,8 @@ def _printed(paper: Published, notes: dict[str, str]) -> str:
 
 
 def _best(shown: Sequence[Group]) -> list[Group]:
-    """On each set, all that tie with the best; nobody where some have a single seed."""
-    best = []
-    for place in dict.fromkeys(group.place for group in shown):
-        line = {str(k): group for k, group in enumerate(shown) if group.place == place}
-        estimates = {k: share(group) for k, group in line.items()}
-        if len(line) > 1 and all(e.interval is not None for e in estimates.values()):
-            best += [line[k] for k in winners(estimates)]
-    return best
+    """All that tie with the best; nobody where some have a single seed."""
+    estimates = {str(k): share(group) for k, group in enumerate(shown)}
+    if len(shown) < 2 or any(e.interval is None for e in estimates.values()):
+        return []
+    return [shown[int(k)] for k in winners(estimates)]
