@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from elute.cli.show import out, print_json, say
 from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.report import curves as curves_module
-from elute.report import success, tables
+from elute.report import success, summary, tables
 from elute.report.before_after import check_figure
 from elute.report.changes import ColumnChange, column_changes
 from elute.report.html import Curve, Report, write_html
@@ -27,7 +28,7 @@ from elute.types import Demonstrations
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
 MOST_ROWS = 10_000
 """Of which the page shows how they changed."""
-QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
+QUALITY, SUMMARY, ELASTICITY = "robosuite-quality", "summary", "elasticity"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
 TITLES = {
@@ -53,8 +54,7 @@ def run(
     """Print a table, draw a figure, or write the page."""
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
-    if told and html is None:
-        raise EluteError("--with is for the page", hint="give --html FILE too")
+    _check_flags(told, table, figure, html, output, as_json)
     if table == QUALITY:
         _quality(format, as_json)
         return
@@ -78,6 +78,18 @@ def run(
         say(f"wrote {html}")
     else:
         _figure(rows, figure, output, as_json)
+
+
+def _check_flags(
+    told: list[Path], table: str, figure: str, html: Path | None, output: Path | None, as_json: bool
+) -> None:
+    """A flag that would change nothing is a mistake."""
+    if told and html is None:
+        raise EluteError("--with is for the page", hint="give --html FILE too")
+    if output is not None and not figure:
+        raise EluteError("-o is for figures", hint="--html takes the page's own name" * bool(html))
+    if as_json and not table and figure not in FIGURES:
+        raise EluteError("--json is for tables and for figures of lines")
 
 
 def _told(paths: list[Path]) -> tuple[list[dict[str, Any]], list[Purification]]:
@@ -163,20 +175,33 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, [*tables.DEMOS, *success.SETS, QUALITY], "table")
+    _known(name, [*tables.DEMOS, SUMMARY, *success.SETS, QUALITY], "table")
     _known(format, ["text", *FORMATS], "format")
-    rates = name in success.SETS
-    made = success.success_cells(rows, name) if rates else tables.cells(rows, name)
-    if as_json:
-        print_json(success.success_json(made, name) if rates else tables.as_json(made))
-        return
-    if not made:
+    facts, grids = _made(rows, name, format)
+    if not grids:
         raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
-    laid_out = success.narrow_grids if format == "text" else success.success_grids
-    _print(laid_out(made, name) if rates else tables.grids(made, name), format)
+    if as_json:
+        print_json(facts)
+        return
     remark = REMARKS.get(name)
-    if remark and format == "text":
-        out.print(f"The paper: {remark}", markup=False)
+    if remark:
+        grids[-1] = replace(grids[-1], notes=(*grids[-1].notes, f"The paper: {remark}"))
+    _print(grids, format)
+
+
+def _made(
+    rows: list[dict[str, Any]], name: str, format: str
+) -> tuple[dict[str, Any], list[tables.Grid]]:
+    """A table for machines, and laid out."""
+    if name in success.SETS:
+        rates = success.success_cells(rows, name)
+        laid_out = success.narrow_grids if format == "text" else success.success_grids
+        return success.success_json(rates, name), laid_out(rates, name)
+    if name == SUMMARY:
+        whole = summary.summaries(tables.cells(rows, "1"))
+        return summary.summary_json(whole), summary.summary_grids(whole)
+    cells = tables.cells(rows, name)
+    return tables.as_json(cells), tables.grids(cells, name)
 
 
 def _quality(format: str, as_json: bool) -> None:
