@@ -103,7 +103,7 @@ def _settings(row: Row) -> tuple[str, ...]:
     preset = (run["purifier"] or {}).get("preset")
     told = (
         *(run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock")),
-        *(run["episodes"], (row["data"] or {}).get("realign", 0)),
+        *(run.get("episodes"), (row["data"] or {}).get("realign", 0)),
     )
     return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
 
