@@ -2,10 +2,12 @@
 
     python -m fuzz.corpus              # writes them anew, into fuzz/corpus/KIND/
 
-They are committed, so that an input is the same wherever it is made.
+They are committed, so that an input is the same wherever it is made. What elute does not write
+itself (LeRobot v2.1, videos) is built as for the tests.
 """
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet
 
 CORPUS = Path(__file__).parent / "corpus"
+TESTS = Path(__file__).parents[1] / "tests"
 
 
 def demos(lengths: tuple[int, ...] = (3, 2, 4)) -> Demonstrations:
@@ -44,10 +47,20 @@ def write() -> None:
         folder = CORPUS / name
         folder.mkdir(parents=True)
         save(rows, folder / f"demos-v0{format_module(name).SUFFIXES[0]}", format=name)
+    write_lerobot(CORPUS / "lerobot")
     (CORPUS / "policy").mkdir()
     learner = BC(updates=1, hold_out=0.0, actor=Design(hidden=(5,)))
     policy = learner.fit(DemoSet(rows, rows), Seeds(0)("bc"))
     save_policy(policy, CORPUS / "policy" / "seed-0.safetensors")
+
+
+def write_lerobot(folder: Path) -> None:
+    """Data sets by others: of yesterday, and of today with a video."""
+    sys.path.insert(0, str(TESTS))
+    from lerobot_folders import v21, v30  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    v21(folder / "others-v21", lengths=(2, 1))
+    v30(folder / "others-v30", lengths=(2, 1), video=b"video")
 
 
 def seeds() -> list[tuple[str, Path]]:

@@ -147,10 +147,21 @@ def _inside(content: bytes) -> Callable[[Rng], bytes] | None:
     if content[:2] == b"PK":
         return lambda rng: _zip(content, rng)
     if content[:1] in (b"{", b"["):
-        return lambda rng: json.dumps(_field(json.loads(content), rng)).encode()
+        return lambda rng: _json(content, rng)
     if content[8:9] == b"{":  # safetensors: the length of a header, the header, numbers
         return lambda rng: _safetensors(content, rng)
     return None
+
+
+def _json(content: bytes, rng: Rng) -> bytes:
+    """A field of a document, or of one of several, a line each."""
+    try:
+        documents = [json.loads(content)]
+    except ValueError:
+        documents = [json.loads(line) for line in content.splitlines()]
+    k = int(rng.integers(len(documents)))
+    documents[k] = _field(documents[k], rng)
+    return b"\n".join(json.dumps(document).encode() for document in documents)
 
 
 def _edited(content: bytes, rng: Rng) -> bytes:

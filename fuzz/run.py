@@ -172,12 +172,15 @@ def campaign(inputs: int, jobs: int, seed: int) -> dict[str, Counter[str]]:
     """Answers by kind, counted."""
     kinds = [kind for kind, _ in seeds()]
     found: dict[str, Counter[str]] = {kind: Counter() for kind in sorted(set(kinds))}
-    done: Queue[tuple[int, str] | None] = Queue()
+    done: Queue[tuple[int, str] | Exception | None] = Queue()
 
     def work(part: int) -> None:
-        for number, answer in answers(range(part, inputs, jobs), seed):
-            done.put((number, blame(number, seed, answer)))
-        done.put(None)
+        try:
+            for number, answer in answers(range(part, inputs, jobs), seed):
+                done.put((number, blame(number, seed, answer)))
+            done.put(None)
+        except Exception as error:  # of the campaign itself
+            done.put(error)
 
     for part in range(jobs):
         Thread(target=work, args=(part,), daemon=True).start()
@@ -187,6 +190,8 @@ def campaign(inputs: int, jobs: int, seed: int) -> dict[str, Counter[str]]:
         if one is None:
             working -= 1
             continue
+        if isinstance(one, Exception):
+            raise one
         count += 1
         found[kinds[one[0] % len(kinds)]][one[1]] += 1
         if count % 1000 == 0:
