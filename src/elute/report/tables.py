@@ -39,7 +39,7 @@ DEMOS: Mapping[str, tuple[str, ...]] = {
 METHODS: Mapping[str, tuple[str, ...]] = {
     "1": (
         *("bc-opt", "bc-all", "bcnd", "dwbc", "isw-bc", "demodice", "smodice"),
-        *("dbc", "diffusion-bc", "dp-bc"),
+        *("dbc", "diffusion-bc", "dp-bc", "dp-isw-bc"),
     ),
     "noise": ("bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
     "filters": ("bc-all", "gaussian-bc", "mean-bc", "median-bc", "dp-bc"),
