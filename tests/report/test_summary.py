@@ -3,7 +3,7 @@
 import pytest
 
 from elute.report.groups import grouped
-from elute.report.summary import summaries, summary_grids, summary_json
+from elute.report.summary import draw_summary, summaries, summary_grids, summary_json
 
 
 def row(method, task, seed, normalised, episodes=10):
@@ -56,6 +56,12 @@ def test_one_seed_has_no_interval():
     (grid,) = summary_grids([only])
     assert grid.rows == (("bc-all", "2", "1", "0.30", "-", "-", "0 of 2"),)
     assert summary_json([only])["methods"][0]["interval"] is None
+
+
+def test_it_is_drawn(tmp_path):
+    lines = [*rows("bc-all", [0.2, 0.3], [0.4, 0.5]), *rows("dwbc", [0.3], [0.6])]
+    draw_summary(grouped(lines), tmp_path / "summary.png")
+    assert (tmp_path / "summary.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_an_evaluation_of_fewer_episodes_is_another_group():

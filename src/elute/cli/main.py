@@ -249,14 +249,15 @@ def report(
     table: Annotated[
         str,
         typer.Option(
-            metavar="1|noise|filters|mixed|quality|reverse-step|robosuite|robosuite-steps|robosuite-quality",
+            metavar="1|summary|noise|filters|mixed|quality|reverse-step|robosuite|...",
             help="Print a table.",
         ),
     ] = "",
     figure: Annotated[
         str,
         typer.Option(
-            metavar="online|reverse-step|elasticity|robosuite|robosuite-real", help="Draw a figure."
+            metavar="summary|online|reverse-step|elasticity|robosuite|robosuite-real",
+            help="Draw a figure.",
         ),
     ] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,10 +36,20 @@ TITLES = {
     "operator": "Ten demonstrations of the scripted operator (synthetic)",
     "roboturk": "Ten human demonstrations (RoboTurk)",
 }
-FIGURES = {
-    "reverse-step": (curves_module.reverse_step_curves, curves_module.draw_reverse_step),
-    "online": (curves_module.online_curves, curves_module.draw_online),
+FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "reverse-step": (
+        curves_module.reverse_step_curves,
+        curves_module.draw_reverse_step,
+        curves_module.as_json,
+    ),
+    "online": (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
+    SUMMARY: (
+        lambda rows: tables.cells(rows, "1"),
+        summary.draw_summary,
+        lambda made: summary.summary_json(summary.summaries(made)),
+    ),
 }
+"""Of lines: what is found in them, how it is drawn, and what machines are told."""
 
 
 def run(
@@ -271,13 +282,13 @@ def _plain(text: str) -> str:
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
     _known(name, [*FIGURES, *ROBOTS, ELASTICITY], "figure")
-    find, draw = FIGURES[name]
+    find, draw, told = FIGURES[name]
     found = find(rows)
-    if as_json:
-        print_json(curves_module.as_json(found))
-        return
     if not found:
         raise EluteError(f"no lines for figure {name}", hint="elute run runs what it needs")
+    if as_json:
+        print_json(told(found))
+        return
     path = path or Path(f"{name}.png")
     check_figure(path, [])
     draw(found, path)

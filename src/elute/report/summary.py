@@ -9,10 +9,12 @@ is compared with the baseline on the sets that both were run on.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from elute.demos.output import output
 from elute.report.groups import Group
 from elute.report.statistics import (
     Interval,
@@ -130,6 +132,46 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     )
     title = f"{regime}: normalised scores (0 random actions, 1 expert) over all sets"
     return Grid(title, COLUMNS, rows, ((False,) * len(COLUMNS),) * len(rows), notes)
+
+
+def draw_summary(made: Sequence[Group], path: Path) -> None:
+    """A panel for each regime: sets as dots, coloured by task, and the interquartile mean."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    whole = summaries(made)
+    regimes = list(dict.fromkeys(one.regime for one in whole))
+    rows = max(len([one for one in whole if one.regime == regime]) for regime in regimes)
+    figure = Figure(figsize=(5 * len(regimes), 1 + 0.4 * rows), layout="constrained")
+    axes = figure.subplots(1, len(regimes), squeeze=False)[0]
+    for axis, regime in zip(axes, regimes, strict=True):
+        _draw(
+            axis,
+            [one for one in whole if one.regime == regime],
+            [group for group in made if group.place.regime == regime and group.normalised],
+        )
+        axis.set_title(regime)
+        axis.set_xlabel("0 random actions, 1 expert")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    with output(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
+
+
+def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group]) -> None:  # noqa: ANN401
+    """One regime; the methods from top to bottom."""
+    names = [one.method for one in whole]
+    for i, task in enumerate(dict.fromkeys(group.place.task for group in groups)):
+        mine = [group for group in groups if group.place.task == task]
+        x = [float(np.mean(group.normalised)) for group in mine]
+        y = [names.index(group.name) + 0.12 * (i - 1.5) for group in mine]
+        axis.plot(x, y, ".", color=f"C{i}", alpha=0.6, label=task)
+    for row, one in enumerate(whole):
+        axis.plot([one.middle] * 2, [row - 0.35, row + 0.35], color="black", linewidth=2)
+        if one.interval is not None:
+            axis.plot(one.interval, [row, row], color="black", linewidth=1)
+    axis.set_yticks(range(len(names)), names)
+    axis.invert_yaxis()
+    axis.axvline(1.0, color="grey", linestyle="--")
+    axis.grid(alpha=0.3)
 
 
 def _row(one: Summary) -> tuple[str, ...]:
