@@ -30,7 +30,7 @@ def test_committed_lines_make_the_papers_table(file, env):
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     seeds = {row["seed"] for row in rows if (row["method"], row["demos"][9:]) == CLONED}
     shown = report("--table", "robosuite", "--results", file, env=env)
-    for word in ("bc-all", "bcnd", "dwbc", "dp-bc joint @3", "(auto)", "nut to peg", "0.76"):
+    for word in ("bc-all", "bcnd", "dwbc", "dp-bc joint @3", "auto@", "nut to peg", "0.76"):
         assert word in shown
     found = json.loads(report("--table", "robosuite", "--results", file, "--json", env=env))
     bc = next(cell for cell in found["cells"] if cell["method"] == "bc-all")

@@ -116,13 +116,13 @@ def test_a_table_is_laid_out(rows):
         "bc-all",
         "bcnd",
         "dp-bc joint @3",
-        "dp-bc action @60 (auto)",
-        "dp-bc joint @30/60 (auto)",
+        "dp-bc action auto@60",
+        "dp-bc joint auto@30/60",
     ]
     assert table["bc-all"][1:5] == ("0.40", "0.00 to 0.90", "0.33 to 0.48", "-")
     assert table["bc-all"][5:] == ("0.40", "0.20", "0.00", "0.76")
     assert table["bcnd"][4] == "0.00 (0.00 to 0.00)"
-    assert table["dp-bc joint @30/60 (auto)"][-1] == "0.86 (1)"
+    assert table["dp-bc joint auto@30/60"][-1] == "0.86 (1)"
     assert grid.notes == ("(1) the paper's best fixed step (3)",)
     bold = {row[0] for row, marks in zip(grid.rows, grid.bold, strict=True) if marks[1]}
     assert bold == set(table) - {"bcnd"}  # its interval touches no other

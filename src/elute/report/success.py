@@ -264,8 +264,9 @@ def _paper(group: Group, table: str, notes: dict[str, str]) -> str:
 def _name(group: Group) -> str:
     if not group.step:
         return group.method
-    step = "/".join(map(str, group.chosen)) if group.step == "auto" else group.step
-    return f"{group.method} {group.target} @{step}{' (auto)' if group.step == 'auto' else ''}"
+    chosen = "/".join(map(str, group.chosen))
+    step = f"auto@{chosen}" if group.step == "auto" else f"@{group.step}"
+    return f"{group.method} {group.target} {step}"
 
 
 def _between(interval: Interval | None) -> str:
