@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -210,8 +211,14 @@ def _recipe_facts(name: str) -> dict[str, Any]:
         "task": asdict(replace(find_task(recipe.task), random_score=None, expert_score=None)),
         "policy": _sha256(shipped_path(recipe.task, recipe.policy)),
         "parts": [MIXED_ROWS, *map(digest, recipe.parts)] if recipe.parts else [],
-        "versions": [version(package) for package in ("gymnasium", "mujoco", "numpy")],
+        "versions": _versions(),
     }
+
+
+@lru_cache(maxsize=1)
+def _versions() -> list[str]:
+    """Asked for thousands of times by a large grid, and slow to find."""
+    return [version(package) for package in ("gymnasium", "mujoco", "numpy")]
 
 
 def cache() -> Path:
