@@ -1,0 +1,52 @@
+"""Tables of README and docs, rebuilt from committed lines.
+
+    python -m benchmarks.tables            # rewrites what stands between the marks
+    python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
+
+A mark is the command that prints the table, in a comment; `<!-- end -->` is below it.
+"""
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MARK = re.compile(r"(<!-- (elute report [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Rewrite, or compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    stale = []
+    for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
+        before = page.read_text(encoding="utf-8")
+        after = MARK.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n{found[4]}", before)
+        if after != before:
+            stale.append(page.relative_to(ROOT))
+            if not given.check:
+                page.write_text(after, encoding="utf-8")
+    for page in stale:
+        print(f"{page}: {'stale' if given.check else 'rewritten'}")
+    sys.exit(bool(given.check and stale))
+
+
+def printed(command: str) -> str:
+    """What a command prints."""
+    _, *arguments = shlex.split(command)
+    done = subprocess.run(
+        [sys.executable, "-m", "elute", *arguments, "--format", "markdown"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    return done.stdout.strip() + "\n"
+
+
+if __name__ == "__main__":
+    main()
