@@ -254,6 +254,17 @@ def test_a_file_that_ends_between_two_messages(path):
     refused(path, "cut off")
 
 
+@pytest.mark.parametrize("value", [0x01, 0xBB])
+def test_a_damaged_schema(path, value):
+    """Two inputs of the fuzz campaign, which made the library crash."""
+    (file,) = path.glob("data-*.arrow")
+    content = bytearray(file.read_bytes())
+    content[20] = value
+    file.write_bytes(content)
+    with pytest.raises(EluteError, match="cannot be read as an Arrow stream"):
+        open_demos(path)
+
+
 def test_a_file_that_ends_at_once(path):
     (path / DATA).write_bytes(b"\xff\xff\xff\xff\0\0\0\0")
     refused(path, "it is empty")

@@ -586,3 +586,13 @@ def test_a_name_that_no_file_can_have(tmp_path):
     change_json(path / "meta/info.json", data_path="a" * 10_000)
     with pytest.raises(EluteError, match="longer than a file's name"):
         load(path)
+
+
+def test_tasks_that_are_no_text(tmp_path):
+    """An input of the fuzz campaign: bytes that are no UTF-8, in a column of texts."""
+    path = v30(tmp_path / "set")
+    texts = pa.array([b"pi\xfeck", b"place"]).view(pa.string())
+    table = pa.table({"task_index": [0, 1], "__index_level_0__": texts})
+    pq.write_table(table, path / "meta/tasks.parquet")
+    with pytest.raises(EluteError, match="tasks.parquet: cannot be read"):
+        open_demos(path)

@@ -278,7 +278,9 @@ def _tasks(path: Path) -> list[str]:
     if not texts:
         raise EluteError(f"{path}: expected a column of texts")
     numbers = _integers(table, "task_index", path).tolist()
-    return _in_order(dict(zip(numbers, table[texts[-1]].to_pylist(), strict=True)), path)
+    with parquet.reading(path):
+        named = table[texts[-1]].to_pylist()
+    return _in_order(dict(zip(numbers, named, strict=True)), path)
 
 
 def _in_order(tasks: dict[Any, Any], path: Path) -> list[str]:
