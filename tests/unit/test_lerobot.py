@@ -594,5 +594,5 @@ def test_tasks_that_are_no_text(tmp_path):
     texts = pa.array([b"pi\xfeck", b"place"]).view(pa.string())
     table = pa.table({"task_index": [0, 1], "__index_level_0__": texts})
     pq.write_table(table, path / "meta/tasks.parquet")
-    with pytest.raises(EluteError, match="tasks.parquet: cannot be read"):
+    with pytest.raises(EluteError, match=r"tasks\.parquet: cannot be read"):
         open_demos(path)
