@@ -130,7 +130,7 @@ class Reader:
         self.process.wait()
 
 
-def answers(numbers: range, seed: int) -> Iterator[tuple[int, str]]:
+def answers(numbers: Iterator[int], seed: int) -> Iterator[tuple[int, str]]:
     """Of each input, from one worker after another."""
     reader = Reader(seed)
     for number in numbers:
@@ -174,16 +174,18 @@ def campaign(inputs: int, jobs: int, seed: int) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in sorted(set(kinds))}
     done: Queue[tuple[int, str] | Exception | None] = Queue()
 
-    def work(part: int) -> None:
+    numbers = iter(range(inputs))  # each worker takes the next
+
+    def work() -> None:
         try:
-            for number, answer in answers(range(part, inputs, jobs), seed):
+            for number, answer in answers(numbers, seed):
                 done.put((number, blame(number, seed, answer)))
             done.put(None)
         except Exception as error:  # of the campaign itself
             done.put(error)
 
-    for part in range(jobs):
-        Thread(target=work, args=(part,), daemon=True).start()
+    for _ in range(jobs):
+        Thread(target=work, daemon=True).start()
     began, count, working = time.monotonic(), 0, jobs
     while working:
         one = done.get()
