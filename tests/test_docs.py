@@ -55,6 +55,15 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.slow
+def test_tables_are_those_of_the_lines():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.tables", "--check"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_finding_has_a_row():
     code = "\n".join(p.read_text() for p in (ROOT / "src/elute/demos/audit").glob("*.py"))
     codes = set(re.findall(r'Finding\(\s*"([a-z-]+)"', code))
