@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from elute.errors import EluteError
@@ -75,11 +76,9 @@ def check_writable(path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.exists()
-        with path.open("ab"):
+        # never the file itself, if it is not there: another process may begin it at any moment
+        with path.open("ab") if path.exists() else TemporaryFile(dir=path.parent):
             pass
-        if not there:
-            path.unlink()
     except OSError as error:
         raise _unwritable(path, error) from error
 

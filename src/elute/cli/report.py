@@ -98,7 +98,7 @@ def _check_flags(
     if told and html is None:
         raise EluteError("--with is for the page", hint="give --html FILE too")
     if output is not None and not figure:
-        raise EluteError("-o is for figures", hint="--html takes the page's own name" * bool(html))
+        raise EluteError("-o is for figures", hint="--html names its page itself" if html else "")
     if as_json and not table and figure not in FIGURES:
         raise EluteError("--json is for tables and for figures of lines")
 

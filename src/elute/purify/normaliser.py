@@ -55,7 +55,7 @@ class Normaliser:
         values = rows.astype(np.float64)
         turns = {start: values[:, start:stop] for start, stop in quaternions(columns)}
         poles = {start: pole(q) for start, q in turns.items()}
-        halves = {start: half(q) for start, q in turns.items() if half(q).any()}
+        halves = {start: kept for start, q in turns.items() if (kept := half(q)).any()}
         values = values * _signs(values, poles) if poles else values
         mean, scale = values.mean(axis=0), values.std(axis=0)
         varies = ~still(mean, scale, columns)

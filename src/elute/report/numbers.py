@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elute.report.statistics import Estimate
+from elute.report.statistics import Estimate, Interval
 
 
 def number(value: float, like: float | None = None) -> str:
@@ -24,6 +24,16 @@ def with_error(estimate: Estimate, like: float | None = None) -> str:
     if estimate.stderr is None:
         return mean
     return f"{mean} ± {number(estimate.stderr, like)}"
+
+
+def between(interval: Interval | None) -> str:
+    """`0.34 to 0.53`."""
+    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+
+
+def with_interval(value: float, interval: Interval | None) -> str:
+    """`0.43 (0.34 to 0.53)`; the value alone where nothing is known of its spread."""
+    return f"{value:.2f}" if interval is None else f"{value:.2f} ({between(interval)})"
 
 
 def percent(share: float) -> str:

@@ -25,6 +25,7 @@ import numpy as np
 from elute.demos.audit.finding import counted
 from elute.envs.task import SAWYER_REACH
 from elute.report.groups import Group, Place, Row, grouped
+from elute.report.numbers import between, with_interval
 from elute.report.paper import Published, find, published
 from elute.report.statistics import (
     Estimate,
@@ -177,8 +178,8 @@ def _grid(place: Place, made: Sequence[Group], table: str) -> Grid:
         (
             _name(group),
             f"{share(group).mean:.2f}",
-            _between(share(group).interval),
-            _between(episodes_interval(group)),
+            between(share(group).interval),
+            between(episodes_interval(group)),
             _better(group, made),
             *_readings(group),
             _paper(group, table, notes),
@@ -194,7 +195,7 @@ def _compared(place: Place, made: Sequence[Group], table: str) -> Grid:
     rows = [
         (
             _name(group),
-            _with_interval(share(group).mean, share(group).interval),
+            with_interval(share(group).mean, share(group).interval),
             _better(group, made),
             _paper(group, table, notes),
         )
@@ -208,7 +209,7 @@ def _other_readings(place: Place, made: Sequence[Group]) -> Grid:
     rows = tuple(
         (
             _name(group),
-            _with_interval(share(group).mean, episodes_interval(group)),
+            with_interval(share(group).mean, episodes_interval(group)),
             *_readings(group),
         )
         for group in _of(place, made)
@@ -248,7 +249,7 @@ def _title(shown: Sequence[Group]) -> str:
 
 def _better(group: Group, made: Sequence[Group]) -> str:
     other = _baseline(group, made)
-    return "-" if other is None else _with_interval(*beats(group, other))
+    return "-" if other is None else with_interval(*beats(group, other))
 
 
 def _readings(group: Group) -> list[str]:
@@ -267,14 +268,6 @@ def _name(group: Group) -> str:
     chosen = "/".join(map(str, group.chosen))
     step = f"auto@{chosen}" if group.step == "auto" else f"@{group.step}"
     return f"{group.method} {group.target} {step}"
-
-
-def _between(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
-
-
-def _with_interval(mean: float, interval: Interval | None) -> str:
-    return f"{mean:.2f}" + ("" if interval is None else f" ({_between(interval)})")
 
 
 def _printed(paper: Published, notes: dict[str, str]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from elute.demos.output import output
 from elute.report.groups import Group
+from elute.report.numbers import with_interval
 from elute.report.statistics import (
     Interval,
     bootstrap_interval,
@@ -176,18 +177,14 @@ def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group]) -> None:
 
 def _row(one: Summary) -> tuple[str, ...]:
     low, high = one.seeds
-    beats = "-" if one.beats is None else f"{one.beats:.2f}{_between(one.beats_interval)}"
+    beats = "-" if one.beats is None else with_interval(one.beats, one.beats_interval)
     above = "-" if one.above is None else f"{one.above[0]} of {one.above[1]}"
     return (
         one.method,
         str(one.sets),
         str(low) if low == high else f"{low} to {high}",
-        f"{one.middle:.2f}{_between(one.interval)}",
+        with_interval(one.middle, one.interval),
         beats,
         above,
         f"{one.near} of {one.sets}",
     )
-
-
-def _between(interval: Interval | None) -> str:
-    return "" if interval is None else f" ({interval.low:.2f} to {interval.high:.2f})"
