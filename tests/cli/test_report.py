@@ -1,6 +1,7 @@
 """`elute report` as typed, from lines that were committed."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_what_the_demonstrations_earned():
     for task in ("ant", "halfcheetah", "walker2d", "hopper"):
         heavy, expert = returns[task, "action-noise/heavy"], returns[task, "expert"]
         assert heavy["mean"] < 0.5 * expert["mean"]
+
+
+def test_a_sweep_fits_a_terminal():
+    lines = ROOT / "results" / "reverse-step.jsonl"
+    shown = elute(
+        "report", "--table", "reverse-step", "--results", lines, env=os.environ | {"COLUMNS": "80"}
+    )
+    head = shown.stdout[: shown.stdout.index("(1)")].splitlines()
+    assert max(map(len, head)) <= 80
+    assert any(line.split()[-3:] == ["checkpoint"] * 3 for line in head)  # words are whole
 
 
 def test_audits_and_purifications_go_on_the_page(tmp_path):

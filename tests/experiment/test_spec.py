@@ -1,15 +1,18 @@
 """Experiments are checked before anything runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from elute.errors import EluteError
+from elute.experiment.cell import Place, run_digest
+from elute.experiment.data import run_demos
 from elute.experiment.purifiers import PurifierOptions
 from elute.experiment.spec import Run, load_experiment, runs, split_method
 from experiment.grids import N_RUNS, TOML, write_grid
 
-FILES = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+FILES = sorted((Path(__file__).parents[2] / "experiments").rglob("*.toml"))
 
 
 @pytest.fixture
@@ -38,6 +41,8 @@ def test_overrides_reach_inside(file):
     [
         ("seeds = 2", "sedes = 2", "did you mean seeds"),
         ("seeds = 2", "seeds = 0", "at least one seed"),
+        ("seeds = 2", "optimal_rows = [-1]", "-1 optimal rows cannot be"),
+        ("seeds = 2", "optimal_rows = []", "optimal_rows is empty"),
         ("seeds = 2", "seeds = 2\nfirst_seed = -1", "from 0 on"),
         ("seeds = 2", "seeds = 2\nreverse_steps = []", "reverse_steps is empty"),
         ("seeds = 2", "seeds = 2\npurifier_preset = 'paper'", "no method is dp-LEARNER"),
@@ -92,6 +97,29 @@ def test_steps_of_a_sweep_share_a_model(file):
     made = runs(load_experiment(file, given))[:3]
     assert [run.max_step for run in made] == [0, 300, 300]
     assert [run.auto for run in made] == [True, False, False]
+
+
+def test_there_may_be_more_optimal_rows_or_fewer(file):
+    experiment = load_experiment(file, {"optimal_rows": [0, 7], "seeds": 1})
+    as_ever, fewer = (
+        [run for run in runs(experiment) if run.optimal_rows == n] for n in experiment.optimal_rows
+    )
+    place = Place(cache=file.parent, data=experiment.data, folder=file.parent)
+    for run, other in zip(as_ever, fewer, strict=True):
+        assert "7 rows" in other.name
+        assert run_digest(run, place) != run_digest(other, place)
+        sizes = [
+            len(run_demos(one, experiment.data, file.parent).optimal)
+            for one in (
+                run,
+                other,
+                replace(other, regime="episode"),
+                replace(other, regime="spread"),
+            )
+        ]
+        assert sizes == [50, 7, 7, 7]
+    with pytest.raises(EluteError, match="61 optimal rows asked for; there are 60"):
+        run_demos(replace(other, regime="episode", optimal_rows=61), experiment.data, file.parent)
 
 
 def test_more_is_added_by_the_keys_in_which_it_differs(file):

@@ -4,13 +4,14 @@ import pytest
 
 from elute.report.groups import grouped
 from elute.report.summary import draw_summary, summaries, summary_grids, summary_json
+from elute.report.tables import BEST, cells, grids
 
 
-def row(method, task, seed, normalised, episodes=10):
+def row(method, task, seed, normalised, episodes=10, step=None):
     run = {"preset": "default", "purifier": None, "settings": {}, "episodes": episodes}
     return {
         "method": method, "task": task, "demos": "action-noise/heavy", "regime": "episode",
-        "seed": seed, "target": None, "reverse_step": None, "data": None, "run": run,
+        "seed": seed, "target": None, "reverse_step": step, "data": None, "run": run,
         "metrics": {"mean": 1000 * normalised, "normalised": normalised},
     }  # fmt: skip
 
@@ -71,3 +72,48 @@ def test_an_evaluation_of_fewer_episodes_is_another_group():
         "episodes 10": (200.0, 300.0),
         "episodes 1": (900.0,),
     }
+
+
+@pytest.fixture
+def swept():
+    scores = {0: (0.1, 0.2), 5: (0.9, 0.3), 10: (0.4, 0.6)}
+    return [
+        row("dp-bc", task, 0, score, step=step)
+        for step, both in scores.items()
+        for task, score in zip(("ant", "hopper"), both, strict=True)
+    ]
+
+
+def test_steps_are_compared_with_the_one_that_changes_nothing(swept):
+    made = {one.method: one for one in summaries(cells(swept, "reverse-step"))}
+    assert {one.baseline for one in made.values()} == {"dp-bc @0"}
+    assert [made[f"dp-bc @{step}"].above for step in (0, 5, 10)] == [None, (2, 2), (2, 2)]
+    assert made["dp-bc @5"].near == 1
+
+
+def test_the_best_fixed_step_stands_beside_the_chosen_one(swept):
+    chosen = row("dp-bc", "ant", 0, 0.5, step=7) | {"auto": True}
+    made = cells([chosen, *swept], "1")
+    assert [(g.name, g.place.task, g.scores) for g in made] == [
+        ("dp-bc", "ant", (500.0,)),
+        ("dp-bc @best", "ant", (900.0,)),
+        ("dp-bc @best", "hopper", (600.0,)),
+    ]
+    (grid,) = grids(made, "1")
+    assert grid.columns == ("task", "demos", "dp-bc", "dp-bc @best")
+    assert grid.rows[1][3] == "600 @10 [1000]"  # the paper's own is of its best step, too
+    assert BEST in grid.notes
+    assert BEST in summary_grids(summaries(made))[0].notes
+
+
+def test_one_step_is_no_sweep(swept):
+    assert cells(swept[:2], "1") == []
+
+
+def test_a_sweep_has_a_table_for_each_task(swept):
+    chosen = row("dp-bc", "ant", 0, 0.5, step=7) | {"auto": True}
+    ant, hopper = grids(cells([chosen, *swept], "reverse-step"), "reverse-step")
+    assert ant.columns == ("step", "action noise heavy")
+    assert [line[0] for line in ant.rows] == ["auto", "0", "5", "10"]
+    assert ant.rows[0][1].startswith("500 @7")
+    assert [line[0] for line in hopper.rows] == ["0", "5", "10"]

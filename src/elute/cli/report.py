@@ -29,7 +29,7 @@ from elute.types import Demonstrations
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
 MOST_ROWS = 10_000
 """Of which the page shows how they changed."""
-QUALITY, SUMMARY, ELASTICITY = "robosuite-quality", "summary", "elasticity"
+QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
 TITLES = {
@@ -43,7 +43,7 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
         curves_module.as_json,
     ),
     "online": (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
-    SUMMARY: (
+    "summary": (
         lambda rows: tables.cells(rows, "1"),
         summary.draw_summary,
         lambda made: summary.summary_json(summary.summaries(made)),
@@ -186,7 +186,7 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, [*tables.DEMOS, SUMMARY, *success.SETS, QUALITY], "table")
+    _known(name, [*tables.DEMOS, *summary.SUMMARIES, *success.SETS, QUALITY], "table")
     _known(format, ["text", *FORMATS], "format")
     facts, grids = _made(rows, name, format)
     if not grids:
@@ -208,8 +208,8 @@ def _made(
         rates = success.success_cells(rows, name)
         laid_out = success.narrow_grids if format == "text" else success.success_grids
         return success.success_json(rates, name), laid_out(rates, name)
-    if name == SUMMARY:
-        whole = summary.summaries(tables.cells(rows, "1"))
+    if name in summary.SUMMARIES:
+        whole = summary.summaries(tables.cells(rows, summary.SUMMARIES[name]))
         return summary.summary_json(whole), summary.summary_grids(whole)
     cells = tables.cells(rows, name)
     return tables.as_json(cells), tables.grids(cells, name)
@@ -263,7 +263,7 @@ def _show(grid: tables.Grid) -> None:
         *grid.columns, title=_plain(grid.title), title_justify="left", box=None, padding=(0, 1)
     )
     for number, column in enumerate(shown.columns):  # numbers are broken, never cut off
-        column.no_wrap, column.overflow = number < 2, "fold"
+        column.no_wrap, column.overflow = number < grid.labels, "fold"
     for row, bold in zip(grid.rows, grid.bold, strict=True):
         shown.add_row(
             *(

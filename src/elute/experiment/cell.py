@@ -95,16 +95,19 @@ def _settings(run: Run) -> dict[str, Any]:
     """All of a run, with every hyper-parameter, so that another default is another run."""
     made = None if run.purifier is None else _json(make_purifier(run.purifier))
     facts: dict[str, Any] = _json(replace(run, purifier=None))
-    if run.starts == "stock":
-        del facts["starts"]  # older than this setting
+    for name, default in (("starts", "stock"), ("optimal_rows", 0)):  # lines are older than these
+        if facts[name] == default:
+            del facts[name]
     learner = _json(run.learner()) if run.learns else None
     return facts | {"learner": learner, "purifier": made, "auto": run.auto}
 
 
 def _facts(run: Run, place: Place) -> dict[str, Any]:
     """What every stage of a run depends on."""
-    seed = {"seed": run.seed} if run.regime == "spread" else {}
-    return {"numbers": NUMBERS, "source": source(run, place), "regime": run.regime, **seed}
+    rows = {"seed": run.seed} if run.regime == "spread" else {}
+    if run.optimal_rows:
+        rows |= {"optimal_rows": run.optimal_rows}
+    return {"numbers": NUMBERS, "source": source(run, place), "regime": run.regime, **rows}
 
 
 def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:

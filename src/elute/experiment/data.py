@@ -19,18 +19,30 @@ EPISODE_ROWS = 1000
 
 
 def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
-    """D_o and D_s of a run."""
+    """D_o and D_s of a run.
+
+    Raises:
+        EluteError: there are fewer optimal rows than it asks for.
+    """
     optimal, others = _files(run, data, folder)
+    optimal = _optimal(run, optimal)
     if run.regime == "whole":
         return DemoSet(optimal, others)
     if run.regime == "expert":
-        return DemoSet(optimal.first(ROWS))
+        return DemoSet(optimal)
+    return DemoSet(optimal, others.first(EPISODE_ROWS if run.regime == "episode" else MANY))
+
+
+def _optimal(run: Run, optimal: Demonstrations) -> Demonstrations:
     if run.regime == "episode":
-        return DemoSet(optimal.select([0]), others.first(EPISODE_ROWS))
+        optimal = optimal.select([0])
+    if run.optimal_rows > len(optimal):
+        raise EluteError(f"{run.optimal_rows} optimal rows asked for; there are {len(optimal)}")
+    usual = {"paper": FEW, "spread": FEW, "expert": ROWS}.get(run.regime, len(optimal))
+    n = run.optimal_rows or min(usual, len(optimal))
     if run.regime == "spread":
-        few = min(FEW, len(optimal))
-        return DemoSet(optimal.sample(few, Seeds(run.seed)("spread")), others.first(MANY))
-    return DemoSet(optimal.first(FEW), others.first(MANY))
+        return optimal.sample(n, Seeds(run.seed)("spread"))
+    return optimal if n == len(optimal) else optimal.first(n)
 
 
 def run_task(run: Run) -> Task:

@@ -74,6 +74,8 @@ class Experiment:
     seeds: int = 5
     first_seed: int = 0
     regimes: tuple[Regime, ...] = ("episode",)
+    optimal_rows: tuple[int, ...] = (0,)
+    """How many there are; 0: as many as the regime has."""
     episodes: int = 10
     preset: str = "default"
     """Of the learners."""
@@ -107,6 +109,8 @@ class Run:
     max_step: int = 0
     """How far up the purifier is trained at least, so that steps of a sweep share one."""
     starts: Starts = "stock"
+    optimal_rows: int = 0
+    """0: as many as the regime has."""
 
     @property
     def name(self) -> str:
@@ -114,7 +118,8 @@ class Run:
         options, told = self.purifier, ""
         if options is not None:
             told = f"@{options.reverse_step}{f' {options.target}' if options.target else ''}"
-        return f"{self.task} {self.demos} {self.regime} {self.method}{told} seed {self.seed}"
+        rows = f" {self.optimal_rows} rows" if self.optimal_rows else ""
+        return f"{self.task} {self.demos} {self.regime}{rows} {self.method}{told} seed {self.seed}"
 
     @property
     def auto(self) -> bool:
@@ -239,9 +244,11 @@ def _check(experiment: Experiment) -> None:
 def _check_sizes(experiment: Experiment) -> None:
     if experiment.seeds < 1 or experiment.episodes < 1 or experiment.first_seed < 0:
         raise EluteError("expected at least one seed, from 0 on, and one episode")
-    for key in ("tasks", "demos", "methods", "regimes", "reverse_steps"):
+    for key in ("tasks", "demos", "methods", "regimes", "optimal_rows", "reverse_steps"):
         if not getattr(experiment, key):
             raise EluteError(f"{key} is empty, so there is nothing to run")
+    if min(experiment.optimal_rows) < 0:
+        raise EluteError(f"{min(experiment.optimal_rows)} optimal rows cannot be")
     if not re.fullmatch(r"[\w.-]+", experiment.name) or experiment.name.startswith("."):
         raise EluteError(
             f"name {experiment.name!r}: expected letters, digits, - and _",
@@ -308,8 +315,9 @@ def _product(experiment: Experiment) -> list[Run]:
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     made = []
-    for seed, regime, task, demos, method in product(
-        seeds, experiment.regimes, experiment.tasks, experiment.demos, experiment.methods
+    for seed, regime, n, task, demos, method in product(
+        *(seeds, experiment.regimes, experiment.optimal_rows),
+        *(experiment.tasks, experiment.demos, experiment.methods),
     ):
         run = Run(
             task=task,
@@ -322,6 +330,7 @@ def _product(experiment: Experiment) -> list[Run]:
             purifier=None,
             settings=_settings(experiment, method),
             starts=experiment.starts,
+            optimal_rows=n,
         )
         for options in _purifiers(experiment, method):
             fixed = options is not None and options.reverse_step != "auto"

@@ -36,7 +36,7 @@ class Group:
     place: Place
     method: str
     step: str
-    """Reverse step: a number, `auto`, or nothing."""
+    """Reverse step: a number, `auto`, `best` (of the numbers), or nothing."""
     variant: str
     """What tells it from another group of the same method and step, where there is one."""
     purified: bool
@@ -59,7 +59,7 @@ class Group:
     @property
     def name(self) -> str:
         """For people: the method, and its step and settings where they matter."""
-        step = f" @{self.step}" if self.step.isdecimal() else ""
+        step = f" @{self.step}" if self.step not in ("", "auto") else ""
         return f"{self.method}{step}{f' ({self.variant})' if self.variant else ''}"
 
 
@@ -74,6 +74,16 @@ def grouped(rows: Sequence[Row]) -> list[Group]:
     return sorted(_told_apart(made, settings), key=_order)
 
 
+def best_fixed(groups: Sequence[Group]) -> list[Group]:
+    """What the best of several fixed reverse steps earned: known only when all have been tried."""
+    swept: dict[tuple[Place, str, str], list[Group]] = {}
+    for group in groups:
+        if group.step.isdecimal():
+            swept.setdefault((group.place, group.method, group.variant), []).append(group)
+    tops = (max(steps, key=lambda group: group.ours.mean) for steps in swept.values() if steps[1:])
+    return [replace(top, step="best", paper=printed(top.place, top.method, "")) for top in tops]
+
+
 def is_scored(row: Row) -> bool:
     """Whether a run ended with a number; one that diverged has none."""
     mean = row["metrics"].get("mean")
@@ -86,8 +96,9 @@ def is_purified(row: Row) -> bool:
 
 
 def place(row: Row) -> Place:
-    """Regime, task and demonstrations; real recordings are a regime of their own."""
-    regime = str(row["regime"])
+    """Regime, task and demonstrations; real recordings and other sizes are regimes of their own."""
+    regime, n = str(row["regime"]), row["run"].get("optimal_rows", 0)
+    regime += f", {n} optimal rows" if n else ""
     return Place(f"{regime}, real files" if row["data"] else regime, row["task"], row["demos"])
 
 

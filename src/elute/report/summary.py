@@ -25,20 +25,17 @@ from elute.report.statistics import (
     interquartile_means,
     probability_of_improvement,
 )
-from elute.report.tables import Grid
+from elute.report.tables import BEST, SWEEP, Grid
 
-BASELINE = "bc-all"
+SUMMARIES = {
+    "summary": "1",
+    **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP)},
+}
+"""What each is of."""
+BASELINE, UNPURIFIED = "bc-all", "dp-bc @0"
+"""What methods are compared with; in a sweep the step that changes nothing."""
 NEAR = 0.85
 """Of the way from random actions to the expert."""
-COLUMNS = (
-    "method",
-    "sets",
-    "seeds",
-    "interquartile mean",
-    f"beats {BASELINE}",
-    "above",
-    "near expert",
-)
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,7 @@ class Summary:
     sets: int
     seeds: tuple[int, int]
     """Fewest and most."""
+    baseline: str
     middle: float
     """Interquartile mean of normalised scores."""
     interval: Interval | None
@@ -65,17 +63,18 @@ class Summary:
 def summaries(made: Sequence[Group]) -> list[Summary]:
     """Of every regime and method that has normalised scores."""
     scored = [group for group in made if group.normalised]
+    baseline = BASELINE if any(group.name == BASELINE for group in scored) else UNPURIFIED
     return [
-        _summary(regime, name, [g for g in scored if g.place.regime == regime])
+        _summary(regime, name, baseline, [g for g in scored if g.place.regime == regime])
         for regime in dict.fromkeys(group.place.regime for group in scored)
         for name in dict.fromkeys(g.name for g in scored if g.place.regime == regime)
     ]
 
 
-def _summary(regime: str, name: str, groups: Sequence[Group]) -> Summary:
+def _summary(regime: str, name: str, baseline: str, groups: Sequence[Group]) -> Summary:
     mine = {group.place: group.normalised for group in groups if group.name == name}
-    base = {group.place: group.normalised for group in groups if group.name == BASELINE}
-    both = [place for place in mine if place in base and name != BASELINE]
+    base = {group.place: group.normalised for group in groups if group.name == baseline}
+    both = [place for place in mine if place in base and name != baseline]
     ours, theirs = [mine[place] for place in both], [base[place] for place in both]
     scores = list(mine.values())
     sizes = [len(seeds) for seeds in scores]
@@ -85,6 +84,7 @@ def _summary(regime: str, name: str, groups: Sequence[Group]) -> Summary:
         method=name,
         sets=len(mine),
         seeds=(min(sizes), max(sizes)),
+        baseline=baseline,
         middle=interquartile_mean(scores),
         interval=bootstrap_interval(interquartile_means, scores),
         beats=probability_of_improvement(ours, theirs) if both else None,
@@ -107,9 +107,10 @@ def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
                 "seeds": list(one.seeds),
                 "interquartile_mean": one.middle,
                 "interval": one.interval,
-                f"beats_{BASELINE}": one.beats,
-                f"beats_{BASELINE}_interval": one.beats_interval,
-                f"above_{BASELINE}": one.above,
+                "baseline": one.baseline,
+                "beats_baseline": one.beats,
+                "beats_baseline_interval": one.beats_interval,
+                "above_baseline": one.above,
                 "near_expert": one.near,
             }
             for one in made
@@ -127,12 +128,19 @@ def summary_grids(made: Sequence[Summary]) -> list[Grid]:
 
 def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     rows = tuple(_row(one) for one in made)
-    notes = (
-        f"above: sets whose mean is above that of {BASELINE}; near expert: sets with at least "
-        f"{NEAR:.0%} of the way from random actions to the expert",
+    baseline = made[0].baseline
+    columns = (
+        *("method", "sets", "seeds", "interquartile mean"),
+        *(f"beats {baseline}", "above", "near expert"),
     )
+    notes = [
+        f"above: sets whose mean is above that of {baseline}; near expert: sets with at least "
+        f"{NEAR:.0%} of the way from random actions to the expert"
+    ]
+    if any(one.method.endswith("@best") for one in made):
+        notes.append(BEST)
     title = f"{regime}: normalised scores (0 random actions, 1 expert) over all sets"
-    return Grid(title, COLUMNS, rows, ((False,) * len(COLUMNS),) * len(rows), notes)
+    return Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), tuple(notes))
 
 
 def draw_summary(made: Sequence[Group], path: Path) -> None:

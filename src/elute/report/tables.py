@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elute.report.groups import Group, Row, grouped
+from elute.report.groups import Group, Row, best_fixed, grouped
 from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import sure_winners
 
@@ -41,25 +41,27 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         *("bc-opt", "bc-all", "bcnd", "dwbc", "isw-bc", "demodice", "smodice"),
         *("dbc", "diffusion-bc", "dp-bc", "dp-isw-bc"),
     ),
-    "noise": ("bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
+    "noise": ("bc-all", "bcnd", "dwbc", "isw-bc", "demodice", "dp-bc", "dp-isw-bc"),
     "filters": ("bc-all", "gaussian-bc", "mean-bc", "median-bc", "dp-bc"),
     "mixed": ("bc-opt", "bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
     "reverse-step": ("dp-bc",),
     "quality": (DEMONSTRATIONS,),
 }
 """What each table holds, in its order."""
+SWEEP = "reverse-step"
+BEST = "@best: the fixed reverse step that earned most, which nobody knows beforehand"
 
 
 def cells(rows: Sequence[Row], table: str) -> list[Group]:
-    """All cells of a table that have lines; a sweep has steps that were given, others have not."""
-    swept = table == "reverse-step"
-    return [
+    """All cells of a table that have lines; of fixed steps a sweep has all, others the best."""
+    found = [
         group
         for group in grouped(rows)
-        if group.place.demos in DEMOS[table]
-        and group.method in METHODS[table]
-        and (group.step.isdecimal() == swept or (swept and group.step == "auto"))
+        if group.place.demos in DEMOS[table] and group.method in METHODS[table]
     ]
+    if table == SWEEP:
+        return [group for group in found if group.step]
+    return [*(group for group in found if not group.step.isdecimal()), *best_fixed(found)]
 
 
 def as_json(made: Sequence[Group]) -> dict[str, Any]:
@@ -93,14 +95,45 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     bold: tuple[tuple[bool, ...], ...]
     notes: tuple[str, ...]
+    labels: int = 2
+    """Columns at the left that say which row it is."""
 
 
 def grids(made: Sequence[Group], table: str) -> list[Grid]:
-    """One for each regime."""
+    """One for each regime; of a sweep one for each task, too."""
+    parts: dict[tuple[str, ...], list[Group]] = {}
+    for group in made:
+        regime, task, _ = group.place
+        parts.setdefault((regime, task) if table == SWEEP else (regime,), []).append(group)
     return [
-        _grid(regime, [group for group in made if group.place.regime == regime], table)
-        for regime in dict.fromkeys(group.place.regime for group in made)
+        _sweep_grid(regime, task[0], part) if task else _grid(regime, part, table)
+        for (regime, *task), part in parts.items()
     ]
+
+
+def _sweep_grid(regime: str, task: str, made: Sequence[Group]) -> Grid:
+    """A row for each step, a column for each set."""
+    demos = tuple(dict.fromkeys(group.place.demos for group in made))
+    steps = dict.fromkeys(g.step for g in sorted(made, key=lambda g: _column(g, SWEEP)))
+    best = {
+        name: sure_winners({g.step: g.ours for g in made if g.place.demos == name})
+        for name in demos
+    }
+    notes: dict[str, str] = {}
+    rows = []
+    for step in steps:
+        line = {group.place.demos: group for group in made if group.step == step}
+        rows.append((step, *(_text(line.get(name), notes) for name in demos)))
+    bold = ((False, *(step in best[name] for name in demos)) for step in steps)
+    heads = (name.replace("-", " ").replace("/", " ") for name in demos)  # wrap where it is narrow
+    return Grid(
+        title=f"{regime}, {task}: {_told(made)}",
+        columns=("step", *heads),
+        rows=tuple(rows),
+        bold=tuple(bold),
+        notes=tuple(notes.values()),
+        labels=1,
+    )
 
 
 def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
@@ -113,15 +146,26 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
         rows.append((place.task, place.demos, *(_text(line.get(n), notes) for n in columns)))
         best = sure_winners({name: group.ours for name, group in line.items()})
         bold.append((False, False, *(name in best for name in columns)))
+    told = [BEST] if any(group.step == "best" for group in made) else []
+    return Grid(
+        title=f"{regime}: {_told(made)}",
+        columns=("task", "demos", *columns),
+        rows=tuple(rows),
+        bold=tuple(bold),
+        notes=(*notes.values(), *told),
+    )
+
+
+def _told(made: Sequence[Group]) -> str:
+    """What numbers of a table are."""
     seeds = sorted({group.ours.seeds for group in made})
     told = f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
     told = told if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    title = f"{regime}: mean return ± standard error over {told} [paper]"
-    return Grid(title, ("task", "demos", *columns), tuple(rows), tuple(bold), tuple(notes.values()))
+    return f"mean return ± standard error over {told} [paper]"
 
 
 def _column(group: Group, table: str) -> tuple[int, int]:
-    step = int(group.step) if group.step.isdecimal() else -1
+    step = int(group.step) if group.step.isdecimal() else {"best": 1}.get(group.step, -1)
     return METHODS[table].index(group.method), step
 
 
@@ -129,7 +173,7 @@ def _text(group: Group | None, notes: dict[str, str]) -> str:
     if group is None:
         return "-"
     spread = "" if group.ours.stderr is None else f" ± {group.ours.stderr:.0f}"
-    chosen = f" @{'/'.join(map(str, group.chosen))}" if group.step == "auto" else ""
+    chosen = f" @{'/'.join(map(str, group.chosen))}" if group.step in ("auto", "best") else ""
     if group.paper is None:
         return f"{group.ours.mean:.0f}{spread}{chosen}"
     mark = ""
@@ -158,7 +202,7 @@ def latex(grid: Grid) -> str:
     notes = [rf"\par{{\footnotesize {_tex(note)}}}" for note in grid.notes]
     lines = [
         f"% {grid.title}",
-        rf"\begin{{tabular}}{{ll{'r' * (len(grid.columns) - 2)}}}",
+        rf"\begin{{tabular}}{{{'l' * grid.labels}{'r' * (len(grid.columns) - grid.labels)}}}",
         r"\toprule",
         " & ".join(map(_tex, grid.columns)) + r" \\",
         r"\midrule",
