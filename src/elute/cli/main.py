@@ -249,15 +249,17 @@ def report(
     table: Annotated[
         str,
         typer.Option(
-            metavar="1|summary|noise|filters|mixed|quality|reverse-step|robosuite|...",
-            help="Print a table.",
+            metavar="NAME",
+            help="Print a table: 1, noise, filters, mixed, reverse-step, quality, robosuite, "
+            "robosuite-steps, robosuite-quality; summary, or NAME-summary: over all sets.",
         ),
     ] = "",
     figure: Annotated[
         str,
         typer.Option(
-            metavar="summary|online|reverse-step|elasticity|robosuite|robosuite-real",
-            help="Draw a figure.",
+            metavar="NAME",
+            help="Draw a figure: summary, online, reverse-step, elasticity, robosuite, "
+            "robosuite-real.",
         ),
     ] = "",
     html: Annotated[Path | None, typer.Option(help="Write one page with everything in it.")] = None,
