@@ -265,9 +265,15 @@ def test_coverage_is_low_far_away_and_fine_at_home():
     good, other = pointmass(60, seed=1), pointmass(20, seed=2)
     assert "low-coverage" not in codes(audit(other, optimal=good))
     observations = other.observations.copy()
-    observations[:, :2] += 1.5 * np.sign(observations[:, :2])
+    observations[:, :2] += 3 * np.sign(observations[:, :2])
     far = finding(audit(changed(other, observations=observations), optimal=good), "low-coverage")
-    assert far.numbers["far_share"] > 0.9
+    assert far.numbers["distance_ratio"] > 4
+
+
+def test_optimal_rows_that_stand_still_say_nothing_about_distance():
+    good, other = pointmass(20, seed=1), pointmass(5, seed=2)
+    still = changed(good, observations=np.zeros_like(good.observations))
+    assert "low-coverage" not in codes(audit(other, optimal=still))
 
 
 def test_sets_of_other_dimensions_are_refused():
