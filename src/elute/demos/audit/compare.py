@@ -104,18 +104,8 @@ def _amount(optimal: Summary, columns: tuple[Column, ...]) -> list[Finding]:
 
 
 def _coverage(optimal: Sample, other: Sample) -> list[Finding]:
-    good, rest = optimal.observations, other.observations
-    if len(good) < 2 * NEIGHBOURHOOD + 2 or len(rest) == 0:
-        return []
-    scale = spread(np.concatenate([good, rest]))
-    good, rest = good[:, scale > 0] / scale[scale > 0], rest[:, scale > 0] / scale[scale > 0]
-    near = _own_distances(good)
-    if not near.any():  # all of D_o is one state
-        return []
-    rows = np.linspace(0, len(rest) - 1, min(len(rest), COVERAGE_ROWS)).astype(int)
-    distances, _ = cKDTree(good).query(rest[rows])
-    ratio = float(np.median(distances) / np.median(near[near > 0]))
-    if ratio <= FAR:
+    ratio = distance_ratio(optimal.observations, other.observations)
+    if ratio is None or ratio <= FAR:
         return []
     return [
         Finding(
@@ -128,6 +118,23 @@ def _coverage(optimal: Sample, other: Sample) -> list[Finding]:
             numbers={"distance_ratio": ratio},
         )
     ]
+
+
+def distance_ratio(good: Array, rest: Array) -> float | None:
+    """How far states typically lie from good ones, in units of how far those lie from each other.
+
+    None where that cannot be said: too few good ones, or all of them the same.
+    """
+    if len(good) < 2 * NEIGHBOURHOOD + 2 or len(rest) == 0:
+        return None
+    scale = spread(np.concatenate([good, rest]))
+    good, rest = good[:, scale > 0] / scale[scale > 0], rest[:, scale > 0] / scale[scale > 0]
+    near = _own_distances(good)
+    if not near.any():
+        return None
+    rows = np.linspace(0, len(rest) - 1, min(len(rest), COVERAGE_ROWS)).astype(int)
+    distances, _ = cKDTree(good).query(rest[rows])
+    return float(np.median(distances) / np.median(near[near > 0]))
 
 
 def _own_distances(rows: Array) -> Array:

@@ -1,0 +1,109 @@
+"""Does the audit foretell what purification is worth? Distance of the states against the returns.
+
+    python -m benchmarks.coverage
+
+For every set of Table 1 and of the types of noise, in the regime `episode`: the audit's distance
+ratio (no environment, no training) beside the normalised returns of committed lines. Spearman's
+correlation is over all sets and within each task; the figure goes to docs/.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import spearmanr
+
+from elute.cli.report import read_rows
+from elute.demos.audit.compare import FAR, distance_ratio
+from elute.experiment.data import run_demos
+from elute.experiment.spec import Run
+from elute.report.groups import Group, grouped
+
+ROOT = Path(__file__).parents[1]
+METHODS = ("bc-all", "dp-bc", "dp-isw-bc")
+NEAR = 0.85
+
+
+def main() -> None:
+    """Measure, write and draw."""
+    rows = read_rows([ROOT / "results" / f"{name}.jsonl" for name in ("table1", "noise")])
+    groups = [g for g in grouped(rows) if g.place.regime == "episode" and g.method in METHODS]
+    sets = {(g.place.task, g.place.demos): measured(g) for g in groups if g.method == "bc-all"}
+    for group in groups:
+        where = sets.get((group.place.task, group.place.demos))
+        if where is not None:
+            where[group.method] = float(np.mean(group.normalised))
+    found = sorted(sets.values(), key=lambda where: where["distance_ratio"])
+    told = {method: correlations(found, method) for method in METHODS}
+    near = {
+        name: [sum(s["dp-bc"] >= NEAR for s in part), len(part)]
+        for name, part in (
+            ("below", [s for s in found if s["distance_ratio"] <= FAR]),
+            ("above", [s for s in found if s["distance_ratio"] > FAR]),
+        )
+    }
+    facts = {"threshold": FAR, "spearman": told, "dp-bc near expert": near, "sets": found}
+    path = ROOT / "benchmarks" / "results" / "coverage.json"
+    path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps({k: v for k, v in facts.items() if k != "sets"}, indent=1))
+    draw(found, ROOT / "docs" / "coverage.png")
+
+
+def measured(group: Group) -> dict[str, Any]:
+    """Of one set: how far its states lie from those of the optimal episode."""
+    task, demos = group.place.task, group.place.demos
+    run = Run(
+        task=task,
+        demos=demos,
+        method="bc-all",
+        regime="episode",
+        seed=0,
+        episodes=0,
+        preset="default",
+        purifier=None,
+        settings={},
+    )
+    both = run_demos(run, None, None)
+    ratio = distance_ratio(both.optimal.observations, both.supplementary.observations)
+    return {"task": task, "demos": demos, "distance_ratio": ratio}
+
+
+def correlations(found: list[dict[str, Any]], method: str) -> dict[str, float]:
+    """Spearman's, over all sets and within each task."""
+    have = [s for s in found if method in s]
+    parts = {"all": have} | {
+        task: [s for s in have if s["task"] == task] for task in sorted({s["task"] for s in have})
+    }
+    return {
+        name: round(
+            float(spearmanr([s["distance_ratio"] for s in part], [s[method] for s in part])[0]), 2
+        )
+        for name, part in parts.items()
+    }
+
+
+def draw(found: list[dict[str, Any]], path: Path) -> None:
+    """A panel for each method, sets as dots coloured by task, the threshold dashed."""
+    figure = Figure(figsize=(4 * len(METHODS), 3.4), layout="constrained")
+    axes = figure.subplots(1, len(METHODS), sharey=True)
+    for axis, method in zip(axes, METHODS, strict=True):
+        for i, task in enumerate(sorted({s["task"] for s in found})):
+            mine = [s for s in found if s["task"] == task and method in s]
+            x, y = [s["distance_ratio"] for s in mine], [s[method] for s in mine]
+            axis.plot(x, y, "o", color=f"C{i}", alpha=0.7, label=task)
+        axis.axvline(FAR, color="grey", linestyle="--")
+        axis.set_xscale("log")
+        axis.set_xticks([2, 4, 8, 16], ["2", "4", "8", "16"])
+        axis.minorticks_off()
+        axis.set_title(method)
+        axis.set_xlabel("distance of the states")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("0 random actions, 1 expert")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
