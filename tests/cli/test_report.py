@@ -42,6 +42,18 @@ def test_what_the_demonstrations_earned():
         assert heavy["mean"] < 0.5 * expert["mean"]
 
 
+def test_a_regime_can_be_asked_for():
+    where = ("--table", "1", "--results", ROOT / "results", "--json")
+    for regime, shown in (("episode", {"episode"}), ("paper", {"paper", "paper, real files"})):
+        found = json.loads(report(*where, "--regime", regime))
+        assert {cell["regime"] for cell in found["cells"]} == shown
+    done = elute("report", *where, "--regime", "epsode")
+    assert done.returncode == 2
+    assert "did you mean episode" in done.stderr
+    done = elute("report", "--figure", "elasticity", "--regime", "paper")
+    assert done.returncode == 2
+
+
 def test_a_sweep_fits_a_terminal():
     lines = ROOT / "results" / "reverse-step.jsonl"
     shown = elute(

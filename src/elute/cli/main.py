@@ -267,6 +267,9 @@ def report(
         list[Path] | None,
         typer.Option(help="Results: files, or folders of them.", autocompletion=complete_path),
     ] = None,
+    regime: Annotated[
+        str, typer.Option(metavar="NAME", help="Only lines of this regime: episode, paper, ...")
+    ] = "",
     told: Annotated[
         list[Path] | None,
         typer.Option(
@@ -285,7 +288,8 @@ def report(
     """Tables, figures and a page from lines of results, the paper's numbers beside."""
     from elute.cli import report as job
 
-    job.run(results or [Path("results")], told or [], table, figure, html, output, format, as_json)
+    places = results or [Path("results")]
+    job.run(places, regime, told or [], table, figure, html, output, format, as_json)
 
 
 @app.command()

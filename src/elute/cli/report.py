@@ -54,6 +54,7 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
 
 def run(
     places: list[Path],
+    regime: str,
     told: list[Path],
     table: str,
     figure: str,
@@ -66,13 +67,15 @@ def run(
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
     _check_flags(told, table, figure, html, output, as_json)
+    if regime and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
+        raise EluteError("--regime is for lines of results, which this does not read")
     if table == QUALITY:
         _quality(format, as_json)
         return
     if figure in ROBOTS or figure == ELASTICITY:
         _drawn(figure, output)
         return
-    rows = read_rows(places)
+    rows = _of_regime(read_rows(places), regime)
     if table:
         _table(rows, table, format, as_json)
     elif html is not None:
@@ -176,6 +179,13 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
             say(f"{file}: line {line} is torn or holds no run, and is left out")
         found |= {str(row["digest"]): row for row in read.rows}
     return list(found.values())
+
+
+def _of_regime(rows: list[dict[str, Any]], regime: str) -> list[dict[str, Any]]:
+    """All lines, or those of one regime."""
+    if regime:
+        _known(regime, sorted({str(row["regime"]) for row in rows}), "line of the regime")
+    return [row for row in rows if regime in ("", row["regime"])]
 
 
 def _known(name: str, names: list[str], what: str) -> None:
