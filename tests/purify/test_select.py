@@ -12,7 +12,7 @@ from elute.columns import Column
 from elute.demos.corrupt import corrupt
 from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
-from elute.episodes import Piece
+from elute.episodes import Episodes, Piece
 from elute.errors import EluteError
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
@@ -20,6 +20,7 @@ from elute.purify.select import (
     at_most,
     choose_reverse_step,
     first_alike,
+    most_straying,
     policy_errors,
     steepness,
     telling_apart,
@@ -29,7 +30,7 @@ from elute.purify.select import (
 from elute.rng import Seeds
 from elute.theory.bounds import noise_bound
 from elute.theory.inflection import inflection
-from elute.types import DemoSet
+from elute.types import Demonstrations, DemoSet
 
 QUICK = DiffusionPurifier(training=Training(updates=200, check_every=100))
 
@@ -57,6 +58,50 @@ def test_more_noise_calls_for_a_larger_step():
 def test_the_noise_is_estimated_from_the_two_sets_alone():
     found = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 300)).noise
     assert found == pytest.approx((2.0, 2.0), rel=0.25)
+
+
+@pytest.fixture(autouse=True)
+def quick_clones(monkeypatch):
+    monkeypatch.setattr(select, "CAREFUL_CLONE", select.BC(updates=300, hold_out=0.2))
+
+
+def along_a_line(n, *, upto, noise):
+    """States between 0 and there, and the sine that an expert steers by."""
+    rng = Seeds(n)("line")
+    states = rng.uniform(0, upto, (n, 1))
+    actions = np.sin(3 * states) + noise * rng.standard_normal((n, 1))
+    return Demonstrations(states, actions, Episodes.of([n]))
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3])
+def test_d_s_tells_how_far_it_strays(noise):
+    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=noise))
+    (most,) = most_straying(given, Seeds(0))
+    assert noise**2 < most < noise**2 + 0.03  # what a clone of 200 rows gets wrong
+
+
+def test_a_demonstrator_who_steers_otherwise_may_stray_as_far():
+    good, other = along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0)
+    turned = replace(other, actions=-other.actions)  # nothing scatters
+    (most,) = most_straying(DemoSet(good, turned), Seeds(0))
+    assert most > 0.9 * np.mean((2 * good.actions) ** 2)
+
+
+def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
+    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
+    cautious = choose_reverse_step(QUICK, given, Seeds(0))
+    assert cautious.reverse_step <= 30
+    assert cautious.noise[0] < 0.2
+    monkeypatch.setattr(select, "most_straying", lambda demos, seeds: np.array([np.inf]))
+    bold = choose_reverse_step(QUICK, given, Seeds(0))
+    assert bold.noise[0] > 0.5
+    assert bold.reverse_step >= 150  # which would replace good actions by guesses
+
+
+def test_too_few_rows_to_clone_bound_nothing():
+    given = demos(1.0)
+    few = DemoSet(given.optimal, given.supplementary.first(3))
+    assert np.isinf(most_straying(few, Seeds(0))).all()
 
 
 def test_the_policy_criterion_reports_every_candidate(monkeypatch):

@@ -44,6 +44,8 @@ from elute.types import DemoSet
 
 NUMBERS = 1
 """Raised whenever the code makes other numbers of the same settings."""
+CHOICE = 2
+"""Raised whenever another reverse step may be chosen from the same data."""
 VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
 
 
@@ -88,7 +90,8 @@ def _file_digest(path: Path) -> str:
 
 def run_digest(run: Run, place: Place) -> str:
     """Of configuration and data: two runs of one digest have the same numbers."""
-    return digest(_facts(run, place) | {"run": _settings(run)})
+    chosen = {"choice": CHOICE} if run.auto else {}
+    return digest(_facts(run, place) | {"run": _settings(run)} | chosen)
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -241,7 +244,7 @@ class _Cell:
 
     def choice(self, purifier: DiffusionPurifier) -> tuple[int, Timings]:
         """The reverse step that recovers spoilt optimal actions best."""
-        facts = self.facts | {"purifier": _json(purifier)}
+        facts = self.facts | {"purifier": _json(purifier), "choice": CHOICE}
         with stage(self.place.cache, "choice", facts) as kept:
             if not kept.done:
                 began = process_time()

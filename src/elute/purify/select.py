@@ -4,10 +4,15 @@
 denoiser is trained on the rest. It guesses, from the state alone, the actions of D_s and of the
 fold:
 
-    sigma^2 = mean (a - a_hat(s))^2 over D_s  -  the same over the fold      per action column
+    gap = mean (a - a_hat(s))^2 over D_s  -  the same over the fold          per action column
 
-is how far D_s strays. The actions of the fold, which are known to be good, are spoilt by noise of
-that size and purified at each candidate step; the step that recovers them best wins. Step 0, no
+has two causes. D_s strays, by sigma^2; and in states that D_o says nothing about a_hat is wrong,
+by the rest. D_s itself tells how far it can stray at most (`most_straying`). The actions of the
+fold, which are known to be good, are spoilt by noise of sigma^2 and purified at each candidate:
+
+    error = mean (recovered - good)^2  +  k^2 (gap - sigma^2)
+
+where k^2 is the share of the way to a_hat that the step moves D_s. The least error wins. Step 0, no
 purification, is among the candidates.
 
 **Policy** (`policy_errors`). D_s is purified at each candidate, a policy is cloned from it and the
@@ -35,6 +40,7 @@ from elute.diffusion.schedule import Floats
 from elute.episodes import Array, Piece
 from elute.errors import EluteError
 from elute.learners.bc import BC
+from elute.policy import StoredPolicy
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress, purifiable
@@ -50,11 +56,14 @@ FOLDS = 2
 FEW_ROWS = 60
 """Up to here folds are interleaved: halves of one short run would not cover each other."""
 SPOILT_ROWS = 512
-"""Held-out rows are repeated, with other noise, up to about so many."""
+"""Held-out rows are repeated, with other noise, up to about so many; of D_s so many are moved."""
 FAILURE_PROB = 0.05
 """How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
 THEOREM_ROWS = 512
 CLONE = BC(updates=800, hold_out=0.0)
+CAREFUL_CLONE = replace(CLONE, hold_out=0.2)
+"""Stops in time: one that follows the noise of its rows scatters twice as much."""
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Choice:
 
     reverse_step: int
     errors: Mapping[int, float]
-    """Mean squared error of the recovered actions at each candidate."""
+    """Expected squared error of purified actions at each candidate."""
     noise: tuple[float, ...]
     """How far D_s strays, per action column (standard deviation)."""
 
@@ -86,22 +95,51 @@ def choose_reverse_step(
     if not free.any():
         raise EluteError("no action column is continuous, so there is no step to choose")
     variance = np.zeros(len(free))
+    most = most_straying(demos, seeds)
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
-        strays = np.maximum(surprise(trained, supplementary) - surprise(trained, held), 0.0)
-        strays = np.where(free, strays, 0.0)
+        surprising = surprise(trained, supplementary)
+        gap = np.where(free, np.maximum(surprising - surprise(trained, held), 0.0), 0.0)
+        strays = np.minimum(gap, most)
         variance += strays / FOLDS
-        repeated = _repeated(held)
-        noise = np.sqrt(strays) * seeds("spoil", fold).standard_normal(repeated.actions.shape)
-        spoilt = _with_actions(repeated, repeated.actions + noise)
+        known = _repeated(held)
+        noise = np.sqrt(strays) * seeds("spoil", fold).standard_normal(known.actions.shape)
+        spoilt = _with_actions(known, known.actions + noise)
+        some = supplementary.pick(sample_rows(len(supplementary), SPOILT_ROWS, seeds))
         for candidate in candidates:
-            recovered = trained.at(candidate)(spoilt, seed=seeds.root)
-            errors = (recovered.actions - repeated.actions)[:, free] ** 2
-            totals[candidate] += float(errors.mean()) / FOLDS
+            purify = trained.at(candidate)
+            missed = ((purify(spoilt, seed=seeds.root).actions - known.actions) ** 2).mean(axis=0)
+            moved = ((purify(some, seed=seeds.root).actions - some.actions) ** 2).mean(axis=0)
+            share = np.minimum(moved / np.maximum(surprising, TINY), 1.0)
+            errors = missed + share * (gap - strays)
+            totals[candidate] += float(errors[free].mean()) / FOLDS
         progress(fold + 1, FOLDS)
     best = min(totals, key=lambda step: totals[step])
     return Choice(best, totals, tuple(np.sqrt(variance).tolist()))
+
+
+def most_straying(demos: DemoSet, seeds: Seeds) -> Array:
+    """How far D_s can stray, per column: its scatter about its clone, plus that clone's bias.
+
+    The bias is how far the clone is from D_o in the states of D_o. Either holds the clone's own
+    error, too, so the sum is a bound and no estimate.
+    """
+    rows = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    if len(rows) < 2 * FOLDS:
+        return np.full(rows.actions.shape[1], np.inf)
+    whole = CAREFUL_CLONE.clone(rows, seeds("straying"))
+    scatter = [
+        _action_error(CAREFUL_CLONE.clone(rest, seeds("straying", fold)), held)
+        for fold, (held, rest) in enumerate(_folds(rows))
+    ]
+    bias = _action_error(whole, demos.optimal)
+    return bias + sum(scatter) / FOLDS
+
+
+def _action_error(policy: StoredPolicy, rows: Demonstrations) -> Array:
+    error: Array = ((policy.act(rows.observations) - rows.actions) ** 2).mean(axis=0)
+    return error
 
 
 def policy_errors(
@@ -120,8 +158,7 @@ def policy_errors(
         for candidate in candidates:
             purified = trained.at(candidate)(supplementary, seed=seeds.root)
             policy = CLONE.clone(rest + purified, seeds("select", fold, candidate))
-            errors = (policy.act(held.observations) - held.actions) ** 2
-            totals[candidate] += float(errors.mean()) / FOLDS
+            totals[candidate] += float(_action_error(policy, held).mean()) / FOLDS
     return totals
 
 
