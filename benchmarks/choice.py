@@ -1,0 +1,103 @@
+"""Where D_o covers much or little of D_s: the step that is chosen against the best one.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.choice
+
+D_o is the first 50 rows of an expert's episode (`paper`), which has hardly begun to walk then, or
+all of it (`episode`). The expert is at hand, so the error of purified actions is known in every
+state of D_s. "Unbounded" leaves out what D_s itself says about how far it can stray. A line of
+`benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done again.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from elute.collect.shipped import shipped_path
+from elute.experiment.data import run_demos
+from elute.experiment.spec import Regime, Run
+from elute.policy import load_policy
+from elute.purify import select
+from elute.purify.diffusion import DiffusionPurifier
+from elute.rng import Seeds
+from elute.types import DemoSet
+
+RESULTS = Path(__file__).parent / "results" / "choice.jsonl"
+TASKS = ("ant", "halfcheetah", "walker2d", "hopper")
+REGIMES: tuple[Regime, ...] = ("paper", "episode")
+PURIFIER = DiffusionPurifier()
+
+
+def main() -> None:
+    """Measure what is missing, and print all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--demos", nargs="+", default=["action-noise/light", "action-noise/heavy"])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
+    rows = {(row["regime"], row["demos"], row["task"]): row for row in map(json.loads, lines)}
+    for key in product(REGIMES, given.demos, TASKS):
+        if key not in rows:
+            rows[key] = measure(*key)
+            with RESULTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[key]) + "\n")
+        print(told(rows[key]), flush=True)
+
+
+def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
+    """The error at each candidate, and what is chosen with and without the bound."""
+    run = Run(
+        task=task,
+        demos=demos,
+        method="dp-bc",
+        regime=regime,
+        seed=0,
+        episodes=0,
+        preset="default",
+        purifier=None,
+        settings={},
+    )
+    both, seeds = run_demos(run, None, None), Seeds(0)
+    bounded = select.choose_reverse_step(PURIFIER, both, seeds).reverse_step
+    with patch.object(select, "most_straying", nothing_known):
+        unbounded = select.choose_reverse_step(PURIFIER, both, seeds).reverse_step
+    rows = both.supplementary
+    clean = load_policy(shipped_path(task)).act(rows.observations)
+    fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
+    errors = {
+        step: float(np.mean((fitted.at(step)(rows, seed=0).actions - clean) ** 2))
+        for step in select.CANDIDATES
+    }
+    return {
+        "regime": regime,
+        "demos": demos,
+        "task": task,
+        "best": min(errors, key=lambda step: errors[step]),
+        "chosen": bounded,
+        "unbounded": unbounded,
+        "errors": {str(step): round(error, 4) for step, error in errors.items()},
+    }
+
+
+def nothing_known(demos: DemoSet, seeds: Seeds) -> np.ndarray:
+    """No bound at all."""
+    return np.full(demos.optimal.actions.shape[1], np.inf)
+
+
+def told(row: dict[str, Any]) -> str:
+    """A row of a table."""
+    steps = {name: row[name] for name in ("best", "chosen", "unbounded")}
+    cells = [f"{step}, {row['errors'][str(step)]:.3f}" for step in steps.values()]
+    return " | ".join(
+        [row["regime"], row["task"], row["demos"], f"{row['errors']['0']:.3f}", *cells]
+    )
+
+
+if __name__ == "__main__":
+    main()
