@@ -111,11 +111,15 @@ def draw_reverse_step(curves: Sequence[Curve], path: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
     regimes, tasks = (list(dict.fromkeys(map(attrgetter(n), curves))) for n in ("regime", "task"))
-    figure = Figure(figsize=(5 * len(tasks), 4 * len(regimes)), layout="constrained")
+    demos = list(dict.fromkeys(curve.demos for curve in curves))
+    figure = Figure(figsize=(4 * len(tasks), 3.5 * len(regimes) + 0.5), layout="constrained")
     axes = figure.subplots(len(regimes), len(tasks), squeeze=False)
+    shown: dict[str, Any] = {}
     for (i, regime), (j, task) in product(enumerate(regimes), enumerate(tasks)):
-        _draw(axes[i, j], [c for c in curves if (c.regime, c.task) == (regime, task)])
+        mine = [c for c in curves if (c.regime, c.task) == (regime, task)]
+        shown |= _draw(axes[i, j], mine, demos)
         axes[i, j].set_title(f"{task}, {regime}")
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6)
     for axis in axes[:, 0]:
         axis.set_ylabel("mean return")
     for axis in axes[-1]:
@@ -124,13 +128,14 @@ def draw_reverse_step(curves: Sequence[Curve], path: Path) -> None:
         figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
 
 
-def _draw(axis: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401 (matplotlib is an extra)
-    """The curves of one task and regime."""
-    for i, curve in enumerate(curves):
-        colour = f"C{i}"
+def _draw(axis: Any, curves: Sequence[Curve], demos: list[str]) -> dict[str, Any]:  # noqa: ANN401
+    """The curves of one task and regime; returns a line for each set."""
+    lines = {}
+    for curve in curves:
+        colour = f"C{demos.index(curve.demos)}"
         spread = np.array([e or 0.0 for e in curve.stderr])
         mean = np.array(curve.mean)
-        axis.plot(curve.x, mean, marker="o", color=colour, label=curve.demos)
+        (lines[curve.demos],) = axis.plot(curve.x, mean, marker="o", color=colour)
         axis.fill_between(curve.x, mean - spread, mean + spread, color=colour, alpha=0.2)
         theirs = [
             (p.reverse_step, p.mean)
@@ -141,8 +146,7 @@ def _draw(axis: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401 (matplotl
         axis.plot(*zip(*theirs, strict=True) if theirs else ([], []), color=colour, **style)
     axis.set_xscale("symlog", linthresh=10)
     axis.grid(alpha=0.3)
-    if curves:
-        axis.legend(fontsize=8)
+    return lines
 
 
 def draw_online(curves: Sequence[Curve], path: Path) -> None:
