@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from elute.collect.shipped import shipped_path
+from elute.experiment.cell import CHOICE
 from elute.experiment.data import run_demos
 from elute.experiment.spec import Regime, Run
 from elute.policy import load_policy
@@ -41,7 +42,11 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
-    rows = {(row["regime"], row["demos"], row["task"]): row for row in map(json.loads, lines)}
+    rows = {
+        (row["regime"], row["demos"], row["task"]): row
+        for row in map(json.loads, lines)
+        if row["choice"] == CHOICE
+    }
     for key in product(REGIMES, given.demos, TASKS):
         if key not in rows:
             rows[key] = measure(*key)
@@ -75,6 +80,7 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
         for step in select.CANDIDATES
     }
     return {
+        "choice": CHOICE,
         "regime": regime,
         "demos": demos,
         "task": task,

@@ -20,10 +20,10 @@ from elute.demos.audit.compare import FAR, distance_ratio
 from elute.experiment.data import run_demos
 from elute.experiment.spec import Run
 from elute.report.groups import Group, grouped
+from elute.report.summary import NEAR
 
 ROOT = Path(__file__).parents[1]
 METHODS = ("bc-all", "dp-bc", "dp-isw-bc")
-NEAR = 0.85
 
 
 def main() -> None:
@@ -36,7 +36,9 @@ def main() -> None:
         if where is not None:
             where[group.method] = float(np.mean(group.normalised))
     found = sorted(sets.values(), key=lambda where: where["distance_ratio"])
-    told = {method: correlations(found, method) for method in METHODS}
+    for where in found:
+        where["gain"] = where["dp-bc"] - where["bc-all"]
+    told = {name: correlations(found, name) for name in (*METHODS, "gain")}
     near = {
         name: [sum(s["dp-bc"] >= NEAR for s in part), len(part)]
         for name, part in (

@@ -270,8 +270,22 @@ def test_coverage_is_low_far_away_and_fine_at_home():
     assert far.numbers["distance_ratio"] > 4
 
 
+def test_few_optimal_rows_say_nothing_about_distance():
+    good, other = pointmass(60, seed=1).first(400), pointmass(20, seed=2)
+    far = changed(other, observations=other.observations + 30)
+    assert "low-coverage" not in codes(audit(far, optimal=good))
+
+
+def test_states_that_never_change_are_nowhere_far():
+    good, other = (
+        changed(d, observations=np.ones_like(d.observations))
+        for d in (pointmass(40, seed=1), pointmass(5, seed=2))
+    )
+    assert "low-coverage" not in codes(audit(other, optimal=good))
+
+
 def test_optimal_rows_that_stand_still_say_nothing_about_distance():
-    good, other = pointmass(20, seed=1), pointmass(5, seed=2)
+    good, other = pointmass(40, seed=1), pointmass(5, seed=2)
     still = changed(good, observations=np.zeros_like(good.observations))
     assert "low-coverage" not in codes(audit(other, optimal=still))
 

@@ -42,6 +42,16 @@ def test_what_the_demonstrations_earned():
         assert heavy["mean"] < 0.5 * expert["mean"]
 
 
+@pytest.mark.parametrize("table", ["summary", "noise-summary", "reverse-step-summary"])
+def test_summaries_are_told_to_machines(table):
+    methods = json.loads(report("--table", table, "--results", ROOT / "results", "--json"))[
+        "methods"
+    ]
+    purified = next(m for m in methods if (m["method"], m["regime"]) == ("dp-bc", "episode"))
+    above, of = purified["above_baseline"]
+    assert 0 <= above <= of == purified["sets"] == 24
+
+
 def test_a_regime_can_be_asked_for():
     where = ("--table", "1", "--results", ROOT / "results", "--json")
     for regime, shown in (("episode", {"episode"}), ("paper", {"paper", "paper, real files"})):

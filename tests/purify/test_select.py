@@ -98,6 +98,25 @@ def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
     assert bold.reverse_step >= 150  # which would replace good actions by guesses
 
 
+def test_the_error_that_is_expected_is_that_of_purified_actions():
+    """In states that D_o knows nothing about, too: there the guess takes over."""
+    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
+    expected = choose_reverse_step(QUICK, given, Seeds(0), candidates=(0, 300)).errors
+    purified = replace(QUICK, reverse_step=300).fit(given, Seeds(0))(given.supplementary)
+    right = np.sin(3 * given.supplementary.observations)
+    assert expected[300] == pytest.approx(np.mean((purified.actions - right) ** 2), rel=0.5)
+    assert expected[0] < 0.1 * expected[300]
+
+
+def test_a_value_that_is_no_number_is_told_with_its_source():
+    given = demos(1.0)
+    actions = given.supplementary.actions.copy()
+    actions[3, 0] = np.nan
+    broken = DemoSet(given.optimal, replace(given.supplementary, actions=actions))
+    with pytest.raises(EluteError, match=r"pointmass.*not finite"):
+        choose_reverse_step(QUICK, broken, Seeds(0))
+
+
 def test_too_few_rows_to_clone_bound_nothing():
     given = demos(1.0)
     few = DemoSet(given.optimal, given.supplementary.first(3))

@@ -76,7 +76,7 @@ def test_an_evaluation_of_fewer_episodes_is_another_group():
 
 @pytest.fixture
 def swept():
-    scores = {0: (0.1, 0.2), 5: (0.9, 0.3), 10: (0.4, 0.6)}
+    scores = {0: (0.95, 0.2), 5: (0.9, 0.3), 10: (0.4, 0.6)}
     return [
         row("dp-bc", task, 0, score, step=step)
         for step, both in scores.items()
@@ -87,7 +87,7 @@ def swept():
 def test_steps_are_compared_with_the_one_that_changes_nothing(swept):
     made = {one.method: one for one in summaries(cells(swept, "reverse-step"))}
     assert {one.baseline for one in made.values()} == {"dp-bc @0"}
-    assert [made[f"dp-bc @{step}"].above for step in (0, 5, 10)] == [None, (2, 2), (2, 2)]
+    assert [made[f"dp-bc @{step}"].above for step in (0, 5, 10)] == [None, (1, 2), (1, 2)]
     assert made["dp-bc @5"].near == 1
 
 
@@ -103,11 +103,19 @@ def test_the_best_fixed_step_stands_beside_the_chosen_one(swept):
     assert grid.columns == ("task", "demos", "dp-bc", "dp-bc @best")
     assert grid.rows[1][3] == "600 @10 [1000]"  # the paper's own is of its best step, too
     assert BEST in grid.notes
+    assert not any(bold[3] for bold in grid.bold)  # an oracle wins nothing
     assert BEST in summary_grids(summaries(made))[0].notes
 
 
 def test_one_step_is_no_sweep(swept):
-    assert cells(swept[:2], "1") == []
+    assert cells(swept[:4], "1") == []  # nothing purified, and one step
+
+
+def test_a_step_of_fewer_seeds_is_not_the_best(swept):
+    more = [*swept, *({**line, "seed": 1} for line in swept if line["reverse_step"] != 10)]
+    more += [row("dp-bc", "ant", 1, 0.3, step=20), row("dp-bc", "ant", 0, 0.3, step=20)]
+    best = {g.place.task: g.chosen for g in cells(more, "1") if g.step == "best"}
+    assert best == {"ant": (5,)}  # of hopper only one step has both seeds
 
 
 def test_a_sweep_has_a_table_for_each_task(swept):

@@ -251,7 +251,8 @@ def report(
         typer.Option(
             metavar="NAME",
             help="Print a table: 1, noise, filters, mixed, reverse-step, quality, robosuite, "
-            "robosuite-steps, robosuite-quality; summary, or NAME-summary: over all sets.",
+            "robosuite-steps, robosuite-quality. Over all sets: summary (of 1), noise-summary, "
+            "filters-summary, mixed-summary, reverse-step-summary.",
         ),
     ] = "",
     figure: Annotated[
@@ -268,7 +269,10 @@ def report(
         typer.Option(help="Results: files, or folders of them.", autocompletion=complete_path),
     ] = None,
     regime: Annotated[
-        str, typer.Option(metavar="NAME", help="Only lines of this regime: episode, paper, ...")
+        str,
+        typer.Option(
+            metavar="NAME", help="Only lines of this regime: episode, paper, spread, whole."
+        ),
     ] = "",
     told: Annotated[
         list[Path] | None,

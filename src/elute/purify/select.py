@@ -7,8 +7,8 @@ fold:
     gap = mean (a - a_hat(s))^2 over D_s  -  the same over the fold          per action column
 
 has two causes. D_s strays, by sigma^2; and in states that D_o says nothing about a_hat is wrong,
-by the rest. D_s itself tells how far it can stray at most (`most_straying`). The actions of the
-fold, which are known to be good, are spoilt by noise of sigma^2 and purified at each candidate:
+by the rest. D_s itself tells how far it seems to stray at most (`most_straying`). The actions of
+the fold, which are known to be good, are spoilt by noise of sigma^2 and purified at each candidate:
 
     error = mean (recovered - good)^2  +  k^2 (gap - sigma^2)
 
@@ -122,10 +122,13 @@ def choose_reverse_step(
 def most_straying(demos: DemoSet, seeds: Seeds) -> Array:
     """How far D_s can stray, per column: its scatter about its clone, plus that clone's bias.
 
-    The bias is how far the clone is from D_o in the states of D_o. Either holds the clone's own
-    error, too, so the sum is a bound and no estimate.
+    The bias is how far the clone is from D_o in the states of D_o: elsewhere D_s is taken to err
+    alike. Both parts hold the clone's own error, too, so the sum is rather too much than too
+    little. It is far too much where half of D_s does not show what the other half does.
     """
+    _check_optimal(demos)
     rows = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    check_finite(rows, "D_s")
     if len(rows) < 2 * FOLDS:
         return np.full(rows.actions.shape[1], np.inf)
     whole = CAREFUL_CLONE.clone(rows, seeds("straying"))
@@ -166,17 +169,21 @@ def _trained(
     purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, candidates: Sequence[int]
 ) -> Iterator[tuple[Demonstrations, DiffusionTransform, Demonstrations]]:
     """For each fold: its rows, a purifier trained on the rest, and D_s."""
+    _check_optimal(demos)
+    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
+        highest = replace(purifier, reverse_step=max(1, *candidates))
+        trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
+        yield held, trained, supplementary
+
+
+def _check_optimal(demos: DemoSet) -> None:
     if len(demos.optimal) < 2 * FOLDS:
         raise EluteError(
             f"{len(demos.optimal)} optimal rows are too few to choose a reverse step",
             hint="record more; with --reverse-step N two are enough",
         )
     check_finite(demos.optimal, "D_o")  # the fold with the bad row may come last
-    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
-    for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
-        highest = replace(purifier, reverse_step=max(1, *candidates))
-        trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
-        yield held, trained, supplementary
 
 
 def surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
@@ -202,13 +209,11 @@ def _plain(demos: Demonstrations) -> Demonstrations:
     return replace(demos, rewards=None, next_observations=None, extras={}, origin=None)
 
 
-def _folds(optimal: Demonstrations) -> list[tuple[Demonstrations, Demonstrations]]:
+def _folds(demos: Demonstrations) -> list[tuple[Demonstrations, Demonstrations]]:
     """(held out, the rest), twice."""
-    rows = np.arange(len(optimal))
+    rows = np.arange(len(demos))
     fold = rows % FOLDS if len(rows) <= FEW_ROWS else rows * FOLDS // len(rows)
-    return [
-        (_take(optimal, rows[fold == f]), _take(optimal, rows[fold != f])) for f in range(FOLDS)
-    ]
+    return [(_take(demos, rows[fold == f]), _take(demos, rows[fold != f])) for f in range(FOLDS)]
 
 
 def _take(demos: Demonstrations, rows: Array) -> Demonstrations:

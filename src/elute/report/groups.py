@@ -75,12 +75,20 @@ def grouped(rows: Sequence[Row]) -> list[Group]:
 
 
 def best_fixed(groups: Sequence[Group]) -> list[Group]:
-    """What the best of several fixed reverse steps earned: known only when all have been tried."""
+    """What the best of several fixed reverse steps earned: known only when all have been tried.
+
+    Step 0 purifies nothing and is not among them; nor is one with fewer seeds than others.
+    """
     swept: dict[tuple[Place, str, str], list[Group]] = {}
     for group in groups:
-        if group.step.isdecimal():
-            swept.setdefault((group.place, group.method, group.variant), []).append(group)
-    tops = (max(steps, key=lambda group: group.ours.mean) for steps in swept.values() if steps[1:])
+        if group.step.isdecimal() and group.step != "0":
+            swept.setdefault((group.place, group.method, group.target), []).append(group)
+    tops = []
+    for steps in swept.values():
+        seeds = max(group.ours.seeds for group in steps)
+        whole = [group for group in steps if group.ours.seeds == seeds]
+        if len(whole) > 1:
+            tops.append(max(whole, key=lambda group: group.ours.mean))
     return [replace(top, step="best", paper=printed(top.place, top.method, "")) for top in tops]
 
 

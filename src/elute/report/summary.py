@@ -63,7 +63,8 @@ class Summary:
 def summaries(made: Sequence[Group]) -> list[Summary]:
     """Of every regime and method that has normalised scores."""
     scored = [group for group in made if group.normalised]
-    baseline = BASELINE if any(group.name == BASELINE for group in scored) else UNPURIFIED
+    swept = any(group.name == UNPURIFIED for group in scored)
+    baseline = UNPURIFIED if swept else BASELINE
     return [
         _summary(regime, name, baseline, [g for g in scored if g.place.regime == regime])
         for regime in dict.fromkeys(group.place.regime for group in scored)
@@ -78,7 +79,7 @@ def _summary(regime: str, name: str, baseline: str, groups: Sequence[Group]) -> 
     ours, theirs = [mine[place] for place in both], [base[place] for place in both]
     scores = list(mine.values())
     sizes = [len(seeds) for seeds in scores]
-    better = [np.mean(a) > np.mean(b) for a, b in zip(ours, theirs, strict=True)]
+    better = [bool(np.mean(a) > np.mean(b)) for a, b in zip(ours, theirs, strict=True)]
     return Summary(
         regime=regime,
         method=name,

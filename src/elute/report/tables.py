@@ -49,7 +49,10 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 }
 """What each table holds, in its order."""
 SWEEP = "reverse-step"
-BEST = "@best: the fixed reverse step that earned most, which nobody knows beforehand"
+BEST = (
+    "@best: of the fixed reverse steps that were tried the one that earned most, which nobody "
+    "knows beforehand; with few seeds it owes much to luck"
+)
 
 
 def cells(rows: Sequence[Row], table: str) -> list[Group]:
@@ -101,13 +104,13 @@ class Grid:
 
 def grids(made: Sequence[Group], table: str) -> list[Grid]:
     """One for each regime; of a sweep one for each task, too."""
-    parts: dict[tuple[str, ...], list[Group]] = {}
+    parts: dict[tuple[str, str], list[Group]] = {}
     for group in made:
-        regime, task, _ = group.place
-        parts.setdefault((regime, task) if table == SWEEP else (regime,), []).append(group)
+        task = group.place.task if table == SWEEP else ""
+        parts.setdefault((group.place.regime, task), []).append(group)
     return [
-        _sweep_grid(regime, task[0], part) if task else _grid(regime, part, table)
-        for (regime, *task), part in parts.items()
+        _sweep_grid(regime, task, part) if table == SWEEP else _grid(regime, part, table)
+        for (regime, task), part in parts.items()
     ]
 
 
@@ -144,7 +147,8 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
     for place in dict.fromkeys(group.place for group in made):
         line = {group.name: group for group in made if group.place == place}
         rows.append((place.task, place.demos, *(_text(line.get(n), notes) for n in columns)))
-        best = sure_winners({name: group.ours for name, group in line.items()})
+        fair = {name: group.ours for name, group in line.items() if group.step != "best"}
+        best = sure_winners(fair)
         bold.append((False, False, *(name in best for name in columns)))
     told = [BEST] if any(group.step == "best" for group in made) else []
     return Grid(

@@ -15,6 +15,8 @@ COVERAGE_ROWS = 2_000
 FAR = 4.0
 """How many times as far from D_o as its rows are from each other. Above it, what is cloned from
 purified rows hardly ever comes near the expert (docs/results.md)."""
+ENOUGH_ROWS = 500
+"""Of D_o, to say so: fewer lie so far apart that everything looks near."""
 NEIGHBOURHOOD = 10
 """Rows before and after that do not count as a neighbour: they are nearly the same moment."""
 FEW_ROWS = 50
@@ -125,11 +127,12 @@ def distance_ratio(good: Array, rest: Array) -> float | None:
 
     None where that cannot be said: too few good ones, or all of them the same.
     """
-    if len(good) < 2 * NEIGHBOURHOOD + 2 or len(rest) == 0:
+    if len(good) < ENOUGH_ROWS or len(rest) == 0:
         return None
     scale = spread(np.concatenate([good, rest]))
-    good, rest = good[:, scale > 0] / scale[scale > 0], rest[:, scale > 0] / scale[scale > 0]
-    near = _own_distances(good)
+    varies = scale > 0
+    good, rest = good[:, varies] / scale[varies], rest[:, varies] / scale[varies]
+    near = _own_distances(good) if varies.any() else np.zeros(1)
     if not near.any():
         return None
     rows = np.linspace(0, len(rest) - 1, min(len(rest), COVERAGE_ROWS)).astype(int)
