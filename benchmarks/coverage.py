@@ -7,6 +7,7 @@ ratio (no environment, no training) beside the normalised returns of committed l
 correlation is over all sets and within each task; the figure goes to docs/.
 """
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from elute.report.summary import NEAR
 
 ROOT = Path(__file__).parents[1]
 METHODS = ("bc-all", "dp-bc", "dp-isw-bc")
+BANDS = (0.0, 2.5, 4.0, 5.5, 8.0, float("inf"))
 
 
 def main() -> None:
@@ -39,14 +41,8 @@ def main() -> None:
     for where in found:
         where["gain"] = where["dp-bc"] - where["bc-all"]
     told = {name: correlations(found, name) for name in (*METHODS, "gain")}
-    near = {
-        name: [sum(s["dp-bc"] >= NEAR for s in part), len(part)]
-        for name, part in (
-            ("below", [s for s in found if s["distance_ratio"] <= FAR]),
-            ("above", [s for s in found if s["distance_ratio"] > FAR]),
-        )
-    }
-    facts = {"threshold": FAR, "spearman": told, "dp-bc near expert": near, "sets": found}
+    bands = [band(found, *ends) for ends in itertools.pairwise(BANDS)]
+    facts = {"threshold": FAR, "spearman": told, "bands": bands, "sets": found}
     path = ROOT / "benchmarks" / "results" / "coverage.json"
     path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({k: v for k, v in facts.items() if k != "sets"}, indent=1))
@@ -70,6 +66,24 @@ def measured(group: Group) -> dict[str, Any]:
     both = run_demos(run, None, None)
     ratio = distance_ratio(both.optimal.observations, both.supplementary.observations)
     return {"task": task, "demos": demos, "distance_ratio": ratio}
+
+
+def band(found: list[dict[str, Any]], low: float, high: float) -> dict[str, Any]:
+    """Means of the sets at such distances, and how many are near the expert."""
+    part = [s for s in found if low < s["distance_ratio"] <= high]
+    weighed = [s for s in part if "dp-isw-bc" in s]
+    return {
+        "over": low,
+        "sets": len(part),
+        **{m: round(float(np.mean([s[m] for s in part])), 2) for m in ("bc-all", "dp-bc", "gain")},
+        "better": sum(s["gain"] > 0 for s in part),
+        "near": {m: sum(s[m] >= NEAR for s in part) for m in ("bc-all", "dp-bc")},
+        "weighed": [
+            len(weighed),
+            sum(s["dp-isw-bc"] > s["dp-bc"] for s in weighed),
+            sum(s["dp-isw-bc"] >= NEAR for s in weighed),
+        ],
+    }
 
 
 def correlations(found: list[dict[str, Any]], method: str) -> dict[str, float]:
