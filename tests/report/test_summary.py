@@ -1,10 +1,15 @@
 """A table in a few lines: what is counted, and over which sets."""
 
+from pathlib import Path
+
 import pytest
 
-from elute.report.groups import grouped
+from elute.report.groups import grouped, is_scored
 from elute.report.summary import draw_summary, summaries, summary_grids, summary_json
 from elute.report.tables import BEST, cells, grids
+from elute.results import read
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def row(method, task, seed, normalised, episodes=10, step=None):
@@ -125,3 +130,10 @@ def test_a_sweep_has_a_table_for_each_task(swept):
     assert [line[0] for line in ant.rows] == ["auto", "0", "5", "10"]
     assert ant.rows[0][1].startswith("500 @7")
     assert [line[0] for line in hopper.rows] == ["0", "5", "10"]
+
+
+@pytest.mark.parametrize("file", sorted(RESULTS.rglob("*.jsonl")), ids=lambda file: file.stem)
+def test_no_committed_run_is_there_twice(file):
+    """A line of an older choice of the step beside one of today would hide it, or be hidden."""
+    scored = [line for line in read(file).rows if is_scored(line)]
+    assert sum(len(group.scores) for group in grouped(scored)) == len(scored)
