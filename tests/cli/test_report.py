@@ -64,14 +64,17 @@ def test_a_regime_can_be_asked_for():
     assert done.returncode == 2
 
 
-def test_a_sweep_fits_a_terminal():
-    lines = ROOT / "results" / "reverse-step.jsonl"
-    shown = elute(
-        "report", "--table", "reverse-step", "--results", lines, env=os.environ | {"COLUMNS": "80"}
+@pytest.mark.parametrize(("table", "file"), [("1", "table1"), ("reverse-step", "reverse-step")])
+def test_a_large_table_fits_a_terminal(table, file):
+    lines = ROOT / "results" / f"{file}.jsonl"
+    narrow, wide = (
+        elute("report", "--table", table, "--results", lines, env=os.environ | {"COLUMNS": width})
+        for width in ("80", "250")
     )
-    head = shown.stdout[: shown.stdout.index("(1)")].splitlines()
+    head = narrow.stdout[: narrow.stdout.index("(1)")].splitlines()
     assert max(map(len, head)) <= 80
     assert any(line.split()[-3:] == ["checkpoint"] * 3 for line in head)  # words are whole
+    assert ("demos" in wide.stdout) == (table == "1")  # where it fits, as the paper has it
 
 
 def test_audits_and_purifications_go_on_the_page(tmp_path):

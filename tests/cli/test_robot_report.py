@@ -48,7 +48,7 @@ def test_a_terminal_of_80_columns_breaks_no_number(env):
         success = rf"{cell['success']:.2f} \({low:.2f} to {high:.2f}\)"
         beats = r"(-|\d\.\d\d \(\d\.\d\d to \d\.\d\d\))"
         paper = "-" if cell["paper"] is None else f"{cell['paper']:.2f}"
-        line = rf"^ {cell['method']}.* {success} +{beats} +{paper}"
+        line = rf"^{cell['method']}.* {success} +{beats} +{paper}"
         assert re.search(line, shown, re.MULTILINE), (line, shown)
         centre = cell["readings"]["nut_centre"]
         low, high = cell["episodes_interval"]

@@ -126,10 +126,10 @@ def test_a_step_of_fewer_seeds_is_not_the_best(swept):
 def test_a_sweep_has_a_table_for_each_task(swept):
     chosen = row("dp-bc", "ant", 0, 0.5, step=7) | {"auto": True}
     ant, hopper = grids(cells([chosen, *swept], "reverse-step"), "reverse-step")
-    assert ant.columns == ("step", "action noise heavy")
-    assert [line[0] for line in ant.rows] == ["auto", "0", "5", "10"]
+    assert ant.columns == ("method", "action noise heavy")
+    assert [line[0] for line in ant.rows] == ["dp-bc", "dp-bc @0", "dp-bc @5", "dp-bc @10"]
     assert ant.rows[0][1].startswith("500 @7")
-    assert [line[0] for line in hopper.rows] == ["0", "5", "10"]
+    assert [line[0] for line in hopper.rows] == ["dp-bc @0", "dp-bc @5", "dp-bc @10"]
 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.rglob("*.jsonl")), ids=lambda file: file.stem)

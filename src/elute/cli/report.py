@@ -222,7 +222,16 @@ def _made(
         whole = summary.summaries(tables.cells(rows, summary.SUMMARIES[name]))
         return summary.summary_json(whole), summary.summary_grids(whole)
     cells = tables.cells(rows, name)
-    return tables.as_json(cells), tables.grids(cells, name)
+    grids = tables.grids(cells, name)
+    if format == "text" and name != tables.SWEEP and max(map(_width, grids), default=0) > out.width:
+        grids = [part for grid in grids for part in tables.by_task(grid)]
+    return tables.as_json(cells), grids
+
+
+def _width(grid: tables.Grid) -> int:
+    """Of a table whose cells are not broken."""
+    columns = zip(grid.columns, *grid.rows, strict=True)
+    return sum(max(map(len, column)) + 1 for column in columns)
 
 
 def _quality(format: str, as_json: bool) -> None:
@@ -261,8 +270,9 @@ def _drawn(figure: str, path: Path | None) -> None:
 
 
 def _print(grids: list[tables.Grid], format: str) -> None:
-    for grid in grids:
+    for number, grid in enumerate(grids):
         if format == "text":
+            out.print(end="\n" if number else "")
             _show(grid)
         else:
             out.print(FORMATS[format](grid), markup=False, soft_wrap=True)
@@ -270,7 +280,11 @@ def _print(grids: list[tables.Grid], format: str) -> None:
 
 def _show(grid: tables.Grid) -> None:
     shown = Table(
-        *grid.columns, title=_plain(grid.title), title_justify="left", box=None, padding=(0, 1)
+        *grid.columns,
+        title=_plain(grid.title),
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
     )
     for number, column in enumerate(shown.columns):  # numbers are broken, never cut off
         column.no_wrap, column.overflow = number < grid.labels, "fold"

@@ -7,7 +7,7 @@ Nothing here is typed by hand: what has no line has no number.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from elute.report.groups import Group, Row, best_fixed, grouped
@@ -104,39 +104,34 @@ class Grid:
 
 def grids(made: Sequence[Group], table: str) -> list[Grid]:
     """One for each regime; of a sweep one for each task, too."""
-    parts: dict[tuple[str, str], list[Group]] = {}
+    parts: dict[str, list[Group]] = {}
     for group in made:
-        task = group.place.task if table == SWEEP else ""
-        parts.setdefault((group.place.regime, task), []).append(group)
-    return [
-        _sweep_grid(regime, task, part) if table == SWEEP else _grid(regime, part, table)
-        for (regime, task), part in parts.items()
-    ]
+        parts.setdefault(group.place.regime, []).append(group)
+    wide = [_grid(regime, part, table) for regime, part in parts.items()]
+    return [part for grid in wide for part in by_task(grid)] if table == SWEEP else wide
 
 
-def _sweep_grid(regime: str, task: str, made: Sequence[Group]) -> Grid:
-    """A row for each step, a column for each set."""
-    demos = tuple(dict.fromkeys(group.place.demos for group in made))
-    steps = dict.fromkeys(g.step for g in sorted(made, key=lambda g: _column(g, SWEEP)))
-    best = {
-        name: sure_winners({g.step: g.ours for g in made if g.place.demos == name})
-        for name in demos
-    }
-    notes: dict[str, str] = {}
-    rows = []
-    for step in steps:
-        line = {group.place.demos: group for group in made if group.step == step}
-        rows.append((step, *(_text(line.get(name), notes) for name in demos)))
-    bold = ((False, *(step in best[name] for name in demos)) for step in steps)
-    heads = (name.replace("-", " ").replace("/", " ") for name in demos)  # wrap where it is narrow
-    return Grid(
-        title=f"{regime}, {task}: {_told(made)}",
-        columns=("step", *heads),
-        rows=tuple(rows),
-        bold=tuple(bold),
-        notes=tuple(notes.values()),
-        labels=1,
-    )
+def by_task(grid: Grid) -> list[Grid]:
+    """The same turned round: for each task a row for each method and a column for each set."""
+    parts = []
+    for task in dict.fromkeys(row[0] for row in grid.rows):
+        mine = [i for i, row in enumerate(grid.rows) if row[0] == task]
+        heads = (grid.rows[i][1].replace("-", " ").replace("/", " ") for i in mine)  # these wrap
+        methods = [
+            j for j in range(2, len(grid.columns)) if any(grid.rows[i][j] != "-" for i in mine)
+        ]
+        parts.append(
+            Grid(
+                title=f"{task}, {grid.title}",
+                columns=("method", *heads),
+                rows=tuple((grid.columns[j], *(grid.rows[i][j] for i in mine)) for j in methods),
+                bold=tuple((False, *(grid.bold[i][j] for i in mine)) for j in methods),
+                notes=(),
+                labels=1,
+            )
+        )
+    parts[-1] = replace(parts[-1], notes=grid.notes)
+    return parts
 
 
 def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
