@@ -20,7 +20,7 @@ from elute.cli.report import read_rows
 from elute.demos.audit.compare import FAR, distance_ratio
 from elute.experiment.data import run_demos
 from elute.experiment.spec import Run
-from elute.report.groups import Group, grouped
+from elute.report.groups import Row, grouped
 from elute.report.summary import NEAR
 
 ROOT = Path(__file__).parents[1]
@@ -31,9 +31,9 @@ BANDS = (0.0, 2.5, 4.0, 5.5, 8.0, float("inf"))
 def main() -> None:
     """Measure, write and draw."""
     rows = read_rows([ROOT / "results" / f"{name}.jsonl" for name in ("table1", "noise")])
-    groups = [g for g in grouped(rows) if g.place.regime == "episode" and g.method in METHODS]
-    sets = {(g.place.task, g.place.demos): measured(g) for g in groups if g.method == "bc-all"}
-    for group in groups:
+    rows = [row for row in rows if row["regime"] == "episode" and row["method"] in METHODS]
+    sets = {(r["task"], r["demos"]): measured(r) for r in rows if r["method"] == "bc-all"}
+    for group in grouped(rows):
         where = sets.get((group.place.task, group.place.demos))
         if where is not None:
             where[group.method] = float(np.mean(group.normalised))
@@ -49,23 +49,11 @@ def main() -> None:
     draw(found, ROOT / "docs" / "coverage.png")
 
 
-def measured(group: Group) -> dict[str, Any]:
+def measured(row: Row) -> dict[str, Any]:
     """Of one set: how far its states lie from those of the optimal episode."""
-    task, demos = group.place.task, group.place.demos
-    run = Run(
-        task=task,
-        demos=demos,
-        method="bc-all",
-        regime="episode",
-        seed=0,
-        episodes=0,
-        preset="default",
-        purifier=None,
-        settings={},
-    )
-    both = run_demos(run, None, None)
+    both = run_demos(Run.from_json(row["run"]), None, None)
     ratio = distance_ratio(both.optimal.observations, both.supplementary.observations)
-    return {"task": task, "demos": demos, "distance_ratio": ratio}
+    return {"task": row["task"], "demos": row["demos"], "distance_ratio": ratio}
 
 
 def band(found: list[dict[str, Any]], low: float, high: float) -> dict[str, Any]:

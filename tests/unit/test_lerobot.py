@@ -10,7 +10,7 @@ import pytest
 
 import lerobot_folders as folders
 from builders import assert_same_rows, fingerprint, rich
-from elute.demos import lerobot_parquet, lerobot_stats, lerobot_write
+from elute.demos import lerobot_parquet, lerobot_stats, lerobot_shards
 from elute.demos.files import load, open_demos, save
 from elute.demos.format import ReadOptions
 from elute.episodes import Piece
@@ -270,7 +270,7 @@ def test_bytes_are_no_text(tmp_path):
 
 
 def test_files_fill_up_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(lerobot_write, "_SHARD_MB", 1e-6)
+    monkeypatch.setattr(lerobot_shards, "SHARD_MB", 1e-6)
     save(rich(), tmp_path / "out", format="lerobot")
     names = sorted(p.name for p in (tmp_path / "out").glob("data/*/*.parquet"))
     assert names == [f"file-{i:03d}.parquet" for i in range(5)]

@@ -66,9 +66,7 @@ def run(
     """Print a table, draw a figure, or write the page."""
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
-    _check_flags(told, table, figure, html, output, as_json)
-    if regime and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
-        raise EluteError("--regime is for lines of results, which this does not read")
+    _check_flags(regime, told, table, figure, html, output, as_json)
     if table == QUALITY:
         _quality(format, as_json)
         return
@@ -95,7 +93,13 @@ def run(
 
 
 def _check_flags(
-    told: list[Path], table: str, figure: str, html: Path | None, output: Path | None, as_json: bool
+    regime: str,
+    told: list[Path],
+    table: str,
+    figure: str,
+    html: Path | None,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """A flag that would change nothing is a mistake."""
     if told and html is None:
@@ -104,6 +108,8 @@ def _check_flags(
         raise EluteError("-o is for figures", hint="--html names its page itself" if html else "")
     if as_json and not table and figure not in FIGURES:
         raise EluteError("--json is for tables and for figures of lines")
+    if regime and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
+        raise EluteError("--regime is for lines of results, which this does not read")
 
 
 def _told(paths: list[Path]) -> tuple[list[dict[str, Any]], list[Purification]]:

@@ -314,11 +314,10 @@ def runs(experiment: Experiment) -> list[Run]:
 def _product(experiment: Experiment) -> list[Run]:
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
+    rows = product(experiment.regimes, experiment.optimal_rows)
+    cells = product(experiment.tasks, experiment.demos, experiment.methods)
     made = []
-    for seed, regime, n, task, demos, method in product(
-        *(seeds, experiment.regimes, experiment.optimal_rows),
-        *(experiment.tasks, experiment.demos, experiment.methods),
-    ):
+    for seed, (regime, n), (task, demos, method) in product(seeds, rows, cells):
         run = Run(
             task=task,
             demos=demos,

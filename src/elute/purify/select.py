@@ -62,7 +62,7 @@ FAILURE_PROB = 0.05
 THEOREM_ROWS = 512
 CLONE = BC(updates=800, hold_out=0.0)
 CAREFUL_CLONE = replace(CLONE, hold_out=0.2)
-"""Stops in time: one that follows the noise of its rows scatters twice as much."""
+"""Stops in time: one that follows the noise of its rows scatters more."""
 TINY = 1e-12
 
 
@@ -95,6 +95,9 @@ def choose_reverse_step(
     if not free.any():
         raise EluteError("no action column is continuous, so there is no step to choose")
     variance = np.zeros(len(free))
+    _check_optimal(demos)
+    rows = at_most(demos.supplementary, MOST_ROWS, seeds)  # a large file is read once
+    demos = DemoSet(demos.optimal, rows)
     most = most_straying(demos, seeds)
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
@@ -126,7 +129,6 @@ def most_straying(demos: DemoSet, seeds: Seeds) -> Array:
     alike. Both parts hold the clone's own error, too, so the sum is rather too much than too
     little. It is far too much where half of D_s does not show what the other half does.
     """
-    _check_optimal(demos)
     rows = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
     check_finite(rows, "D_s")
     if len(rows) < 2 * FOLDS:
