@@ -10,7 +10,7 @@ import pytest
 
 import lerobot_folders as folders
 from builders import assert_same_rows, fingerprint, rich
-from elute.demos import lerobot_parquet, lerobot_stats, lerobot_shards
+from elute.demos import lerobot_parquet, lerobot_shards, lerobot_stats
 from elute.demos.files import load, open_demos, save
 from elute.demos.format import ReadOptions
 from elute.episodes import Piece
