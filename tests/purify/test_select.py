@@ -17,12 +17,13 @@ from elute.errors import EluteError
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.select import (
+    Straying,
     at_most,
     choose_reverse_step,
     first_alike,
-    most_straying,
     policy_errors,
     steepness,
+    straying,
     telling_apart,
     telling_purified,
     theorem_step,
@@ -45,14 +46,32 @@ def test_noise_calls_for_a_step_and_every_candidate_is_reported():
     choice = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 60, 200))
     assert set(choice.errors) == {0, 60, 200}
     assert choice.reverse_step > 0
-    assert choice.errors[choice.reverse_step] == min(choice.errors.values())
+    assert set(choice.policy_errors) == {0, 60, 200}
+    assert choice.policy_errors[choice.reverse_step] == min(choice.policy_errors.values())
 
 
-def test_more_noise_calls_for_a_larger_step():
-    steps = [
-        choose_reverse_step(QUICK, demos(level), Seeds(0)).reverse_step for level in (0.0, 2.0)
-    ]
-    assert steps[0] < steps[1]
+def test_more_noise_calls_for_a_larger_step_and_actions_for_more_than_policies():
+    calm, wild = (choose_reverse_step(QUICK, demos(level), Seeds(0)) for level in (0.0, 2.0))
+    assert least(calm.errors) < least(wild.errors)
+    assert wild.reverse_step < least(wild.errors)  # cloning averages noise by itself
+
+
+def least(errors):
+    return min(errors, key=errors.get)
+
+
+def test_the_expected_error_is_that_of_a_policy_cloned_from_purified_rows():
+    driven = pointmass(30, noise=0.02)
+    good, right = driven.select(range(4)), driven.select(range(4, 16))
+    given = DemoSet(good, corrupt(right, "gaussian", 2.0))
+    candidates = (0, 30, 100, 300)
+    expected = choose_reverse_step(QUICK, given, Seeds(0), candidates=candidates).policy_errors
+    fitted = replace(QUICK, reverse_step=300).fit(given, Seeds(0))
+    for step in candidates:
+        purified = fitted.at(step)(given.supplementary)
+        policy = select.BC(updates=1000).fit(DemoSet(good, purified), Seeds(0)("clone"))
+        missed = (policy.act(right.observations) - right.actions) / select.action_scale(given)
+        assert expected[step] == pytest.approx(np.mean(missed**2), rel=0.5)
 
 
 def test_the_noise_is_estimated_from_the_two_sets_alone():
@@ -76,15 +95,66 @@ def along_a_line(n, *, upto, noise):
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 def test_d_s_tells_how_far_it_strays(noise):
     given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=noise))
-    (most,) = most_straying(given, Seeds(0))
-    assert noise**2 < most < noise**2 + 0.03  # what a clone of 200 rows gets wrong
+    found = straying(given, Seeds(0))
+    assert noise**2 < found.noise[0] < noise**2 + 0.03  # what a clone of 200 rows gets wrong
+    assert found.habit[0] < 0.03
 
 
-def test_a_demonstrator_who_steers_otherwise_may_stray_as_far():
+def test_a_demonstrator_who_steers_otherwise_has_a_habit():
     good, other = along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0)
     turned = replace(other, actions=-other.actions)  # nothing scatters
-    (most,) = most_straying(DemoSet(good, turned), Seeds(0))
-    assert most > 0.9 * np.mean((2 * good.actions) ** 2)
+    found = straying(DemoSet(good, turned), Seeds(0))
+    assert found.noise[0] < 0.03
+    assert found.habit[0] == pytest.approx(np.mean((2 * good.actions) ** 2), rel=0.1)
+
+
+def test_data_that_was_sorted_strays_no_farther():
+    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
+    order = np.argsort(given.supplementary.observations[:, 0])
+    swept = given.supplementary.take([Piece(int(row), 1) for row in order])
+    found = straying(DemoSet(given.optimal, swept), Seeds(0))
+    assert 0.01 < found.noise[0] < 0.04
+
+
+def in_units(demos, unit):
+    return replace(demos, actions=demos.actions * unit)
+
+
+def test_the_unit_of_an_action_does_not_matter():
+    unit = 1e-3  # metres that were millimetres
+    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
+    scaled = DemoSet(in_units(given.optimal, unit), in_units(given.supplementary, unit))
+    found, same = straying(scaled, Seeds(0)), straying(given, Seeds(0))
+    assert found.noise / unit**2 == pytest.approx(same.noise, rel=0.05)
+    assert found.habit / unit**2 == pytest.approx(same.habit, rel=0.05)
+    one, other = (
+        choose_reverse_step(QUICK, both, Seeds(0), candidates=(0, 60)).policy_errors
+        for both in (given, scaled)
+    )
+    assert list(other.values()) == pytest.approx(list(one.values()), rel=0.05)
+
+
+def test_a_gap_is_noise_then_habit_then_ignorance():
+    found = Straying(np.array([1.0, 4.0]), np.array([0.5, 1.0]), np.ones(2))
+    parts = found.split(np.array([2.0, 3.0]))
+    assert [part.tolist() for part in parts] == [[1.0, 3.0], [0.5, 0.0], [0.5, 0.0]]
+
+
+def test_more_rows_average_more_noise():
+    good = along_a_line(100, upto=1, noise=0)
+    few, many = (
+        straying(DemoSet(good, along_a_line(n, upto=1, noise=0.5)), Seeds(0)).averaged[0]
+        for n in (100, 3000)
+    )
+    assert many > 3 * few
+
+
+def test_bias_and_variance_of_copies_are_told_apart():
+    rng, right = np.random.default_rng(0), np.zeros((50, 2))
+    copies = np.array([0.3, 0.0]) + np.array([0.2, 0.5]) * rng.standard_normal((400, 50, 2))
+    bias, variance = select._missed(copies.reshape(-1, 2), right)
+    assert bias == pytest.approx([0.09, 0.0], abs=2e-3)
+    assert variance == pytest.approx([0.04, 0.25], rel=0.02)
 
 
 def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
@@ -92,7 +162,7 @@ def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
     cautious = choose_reverse_step(QUICK, given, Seeds(0))
     assert cautious.reverse_step <= 30
     assert cautious.noise[0] < 0.2
-    monkeypatch.setattr(select, "most_straying", lambda demos, seeds: np.array([np.inf]))
+    monkeypatch.setattr(select, "straying", lambda demos, seeds: Straying.unknown(1))
     bold = choose_reverse_step(QUICK, given, Seeds(0))
     assert bold.noise[0] > 0.5
     assert bold.reverse_step >= 150  # which would replace good actions by guesses
@@ -120,7 +190,7 @@ def test_a_value_that_is_no_number_is_told_with_its_source():
 def test_too_few_rows_to_clone_bound_nothing():
     given = demos(1.0)
     few = DemoSet(given.optimal, given.supplementary.first(3))
-    assert np.isinf(most_straying(few, Seeds(0))).all()
+    assert np.isinf(straying(few, Seeds(0)).noise).all()
 
 
 def test_the_policy_criterion_reports_every_candidate(monkeypatch):

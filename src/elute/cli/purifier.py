@@ -6,6 +6,7 @@ transform = clipped(fitted, demos, options)
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from elute.cli.arguments import parse_bounds
@@ -54,7 +55,7 @@ def fit_purifier(
     purifier = make_purifier(options)
     if not isinstance(purifier, DiffusionPurifier):
         return purifier.fit(demos, seeds), None
-    choice = None
+    choice, up_to = None, 0
     if options.preset == "default":
         given = parse_step(options.reverse_step)
         if given is None or len(demos.optimal) >= 2 * FOLDS:  # a given step is judged, if it can be
@@ -67,22 +68,23 @@ def fit_purifier(
                     **({} if given is None else {"candidates": (0, given) if given else (0,)}),
                 )
         if given is None and choice is not None:
-            purifier = replace(purifier, reverse_step=choice.reverse_step)
-    return _trained(purifier, demos, seeds, checkpoint), choice
+            purifier, up_to = replace(purifier, reverse_step=choice.reverse_step), choice.up_to
+    return _trained(purifier, up_to, demos, seeds, checkpoint), choice
 
 
 def _trained(
-    purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, checkpoint: Path
+    purifier: DiffusionPurifier, up_to: int, demos: DemoSet, seeds: Seeds, checkpoint: Path
 ) -> DiffusionTransform:
     if checkpoint.exists():
         say(f"going on with the training in {checkpoint}; delete it to begin anew")
     with progress("training") as update:
+        fit = partial(purifier.fit, demos, seeds, up_to=up_to, checkpoint=checkpoint)
         try:
-            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
+            return fit(progress=update)
         except OtherTrainingError:
             say(f"{checkpoint} is of another training; beginning anew")
             checkpoint.unlink()
-            return purifier.fit(demos, seeds, progress=update, checkpoint=checkpoint)
+            return fit(progress=update)
 
 
 def clipped(fitted: Transform, demos: DemoSet, options: PurifierOptions) -> Transform:

@@ -355,7 +355,7 @@ def _settings(fitted: Transform, choice: Choice | None, options: PurifyOptions) 
     if told.reverse_step != "auto":
         why = "given"
     elif choice is not None:
-        why = "recovers spoilt optimal actions best"
+        why = "should teach a policy best"
     else:
         why = "the model's own" if told.model is not None else "the default of this method"
     return {

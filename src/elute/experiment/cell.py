@@ -38,13 +38,13 @@ from elute.policy import StoredPolicy, load_policy, save_policy
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
-from elute.purify.select import choose_reverse_step
+from elute.purify.select import CANDIDATES, choose_reverse_step
 from elute.rng import Seeds
 from elute.types import DemoSet
 
 NUMBERS = 1
 """Raised whenever the code makes other numbers of the same settings."""
-CHOICE = 2
+CHOICE = 3
 """Raised whenever another reverse step may be chosen from the same data."""
 VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
 
@@ -90,8 +90,12 @@ def _file_digest(path: Path) -> str:
 
 def run_digest(run: Run, place: Place) -> str:
     """Of configuration and data: two runs of one digest have the same numbers."""
-    chosen = {"choice": CHOICE} if run.auto else {}
-    return digest(_facts(run, place) | {"run": _settings(run)} | chosen)
+    return digest(_facts(run, place) | {"run": _settings(run)} | _choosing(run))
+
+
+def _choosing(run: Run) -> dict[str, int]:
+    """How the step was chosen, and the network that purifies trained, if it was."""
+    return {"choice": CHOICE} if run.auto else {}
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -191,7 +195,7 @@ class _Cell:
         task, run = find_task(self.run.task), self.run
         learner = with_bounds(run.learner(), *task.bounds)
         alone = replace(run, episodes=0, starts="stock")  # what learning depends on
-        facts = self.facts | {"run": _settings(alone), "step": step}
+        facts = self.facts | {"run": _settings(alone), "step": step} | _choosing(run)
         if getattr(learner, "on", "") == "optimal":  # the same beside any D_s
             optimal = optimal_source(run, self.place)
             facts |= {"source": optimal, "run": _settings(replace(alone, demos=""))}
@@ -231,6 +235,7 @@ class _Cell:
             step, timings = self.choice(purifier)
             purifier = replace(purifier, reverse_step=step)
         facts = self.facts | {"purifier": _json(purifier), "max_step": self.run.max_step}
+        facts |= _choosing(self.run)
         with stage(self.place.cache, "purified", facts) as kept:
             path = kept.path("demos.npz")
             if not kept.done:
@@ -243,8 +248,8 @@ class _Cell:
             return demos, getattr(purifier, "reverse_step", None), dict(kept.about["timings"])
 
     def choice(self, purifier: DiffusionPurifier) -> tuple[int, Timings]:
-        """The reverse step that recovers spoilt optimal actions best."""
-        facts = self.facts | {"purifier": _json(purifier), "choice": CHOICE}
+        """The reverse step whose purified rows should teach best."""
+        facts = self.facts | {"purifier": _json(purifier)} | _choosing(self.run)
         with stage(self.place.cache, "choice", facts) as kept:
             if not kept.done:
                 began = process_time()
@@ -266,7 +271,8 @@ class _Cell:
         if not isinstance(purifier, DiffusionPurifier):
             began = process_time()
             return purifier.fit(self.demos, self.seeds), {"fit": process_time() - began}
-        highest = replace(purifier, reverse_step=max(purifier.reverse_step, self.run.max_step))
+        up_to = max(CANDIDATES) if self.run.auto and purifier.reverse_step else self.run.max_step
+        highest = replace(purifier, reverse_step=max(purifier.reverse_step, up_to))
         with stage(self.place.cache, "model", self.facts | {"purifier": _json(highest)}) as kept:
             path = kept.path("model.safetensors")
             if not kept.done:

@@ -121,15 +121,19 @@ def fit_purifier(
     training: Training, demos: DemoSet, seeds: Seeds, report: Report
 ) -> tuple[Transform, Choice | None]:
     """The fitted purifier, and how its step was chosen."""
-    purifier, choice = training.purifier, None
+    purifier = training.purifier
     assert purifier is not None
+
+    def fitting(done: int, total: int) -> None:
+        report("fitting the purifier", done, total)
+
     if training.auto and isinstance(purifier, DiffusionPurifier):
         choice = choose_reverse_step(
             purifier, demos, seeds, progress=lambda d, n: report("choosing the step", d, n)
         )
-        purifier = replace(purifier, reverse_step=choice.reverse_step)
-    fitted = purifier.fit(demos, seeds, progress=lambda d, n: report("fitting the purifier", d, n))
-    return fitted, choice
+        chosen = replace(purifier, reverse_step=choice.reverse_step)
+        return chosen.fit(demos, seeds, up_to=choice.up_to, progress=fitting), choice
+    return purifier.fit(demos, seeds, progress=fitting), None
 
 
 def _learn(

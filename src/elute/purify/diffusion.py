@@ -121,10 +121,11 @@ class DiffusionPurifier:
         demos: DemoSet,
         seeds: Seeds,
         *,
+        up_to: int = 0,
         progress: Progress = lambda done, total: None,
         checkpoint: Path | None = None,
     ) -> "DiffusionTransform":
-        """Algorithm 1 on D_o, in units of D_o and D_s."""
+        """Algorithm 1 on D_o, in units of D_o and D_s; for steps up to one that is higher, too."""
         check_finite(demos.optimal, "D_o")
         check_finite(demos.supplementary, "D_s")
         if len(demos.optimal) < 2:
@@ -137,7 +138,8 @@ class DiffusionPurifier:
         used = normaliser.varies
         with seeded(seeds("denoiser")):
             network = make_denoiser(self.architecture, int(used.sum()))
-        max_step = self.reverse_step if self.only_used_steps else self.n_steps
+        used_steps = max(self.reverse_step, schedule.check(up_to))
+        max_step = used_steps if self.only_used_steps else self.n_steps
         trained = Trained({})
         if max_step > 0:
             pairs = tensor(normaliser.apply(optimal)[:, used])

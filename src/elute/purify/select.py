@@ -6,14 +6,18 @@ fold:
 
     gap = mean (a - a_hat(s))^2 over D_s  -  the same over the fold          per action column
 
-has two causes. D_s strays, by sigma^2; and in states that D_o says nothing about a_hat is wrong,
-by the rest. D_s itself tells how far it seems to stray at most (`most_straying`). The actions of
-the fold, which are known to be good, are spoilt by noise of sigma^2 and purified at each candidate:
+has three causes, which clones of D_s tell apart (`straying`). D_s is noisy, by sigma^2: it scatters
+about a clone of its other half. It has habits, by eta^2: the clone differs from D_o in the states
+of D_o. And a_hat is wrong in states that D_o says nothing about, by the rest, u^2. The actions of
+the fold, which are known to be good, are spoilt by noise of sigma^2 several times over and purified
+at each candidate, with k the share of the way to a_hat that the step moves D_s:
 
-    error = mean (recovered - good)^2  +  k^2 (gap - sigma^2)
+    error of a policy = bias^2  +  variance / m  +  (1 - k)^2 eta^2  +  k^2 u^2
 
-where k^2 is the share of the way to a_hat that the step moves D_s. The least error wins. Step 0, no
-purification, is among the candidates.
+bias and variance of a recovered action are over the noise, and m is the number of rows that a clone
+averages over: cloning takes out noise by itself, what it cannot take out is the rest. The least
+error wins. Step 0, no purification, is among the candidates. With m = 1 it is the error of the
+purified actions.
 
 **Policy** (`policy_errors`). D_s is purified at each candidate, a policy is cloned from it and the
 rest, and its error on the actions of the fold is measured. Slower, and flatter: cloning averages
@@ -33,6 +37,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
@@ -55,8 +60,10 @@ MOST_ROWS = 5000
 FOLDS = 2
 FEW_ROWS = 60
 """Up to here folds are interleaved: halves of one short run would not cover each other."""
-SPOILT_ROWS = 512
-"""Held-out rows are repeated, with other noise, up to about so many; of D_s so many are moved."""
+SPOILT_ROWS, COPIES = 512, 4
+"""So many rows are spoilt, or fewer as often as makes so many; each so often at least."""
+BLOCKS = 20
+"""Of D_s, dealt in turn: halves of data that was sorted would not cover each other."""
 FAILURE_PROB = 0.05
 """How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
 THEOREM_ROWS = 512
@@ -73,8 +80,38 @@ class Choice:
     reverse_step: int
     errors: Mapping[int, float]
     """Expected squared error of purified actions at each candidate."""
+    policy_errors: Mapping[int, float]
+    """That of a policy cloned from them, in deviations of each column: the least is chosen."""
     noise: tuple[float, ...]
     """How far D_s strays, per action column (standard deviation)."""
+
+    @property
+    def up_to(self) -> int:
+        """The networks that were compared knew the steps up to here; so shall the one used."""
+        return max(self.errors) if self.reverse_step else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Straying:
+    """How D_s strays, as clones of it tell; squared, per action column."""
+
+    noise: Array
+    """At most: how it scatters about a clone of its other half."""
+    habit: Array
+    """At most: how far its clone is from D_o, in the states of D_o."""
+    averaged: Array
+    """Over how many rows a clone of all of it averages noise."""
+
+    @classmethod
+    def unknown(cls, n_actions: int) -> Self:
+        """Nothing is known: whatever is odd may be noise, and nothing averages it."""
+        return cls(np.full(n_actions, np.inf), np.zeros(n_actions), np.ones(n_actions))
+
+    def split(self, gap: Array) -> tuple[Array, Array, Array]:
+        """Which part of the gap is noise, which is habit, and which is our ignorance."""
+        noise = np.minimum(gap, self.noise)
+        habit = np.minimum(gap - noise, self.habit)
+        return noise, habit, gap - noise - habit
 
 
 def choose_reverse_step(
@@ -85,61 +122,95 @@ def choose_reverse_step(
     candidates: Sequence[int] = CANDIDATES,
     progress: Progress = lambda done, total: None,
 ) -> Choice:
-    """The candidate that recovers spoilt optimal actions best.
+    """The candidate whose purified rows should teach a policy best.
 
     Raises:
         EluteError: D_o has too few rows to hold any out.
     """
-    totals = dict.fromkeys(candidates, 0.0)
     free = purifiable(demos.optimal.action_columns)  # a gripper is not purified, so not judged
     if not free.any():
         raise EluteError("no action column is continuous, so there is no step to choose")
-    variance = np.zeros(len(free))
     _check_optimal(demos)
     rows = at_most(demos.supplementary, MOST_ROWS, seeds)  # a large file is read once
     demos = DemoSet(demos.optimal, rows)
-    most = most_straying(demos, seeds)
+    strays, scale = straying(demos, seeds), action_scale(demos)
+    of_actions, of_policies = (dict.fromkeys(candidates, 0.0) for _ in range(2))
+    variance = np.zeros(len(free))
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
         surprising = surprise(trained, supplementary)
         gap = np.where(free, np.maximum(surprising - surprise(trained, held), 0.0), 0.0)
-        strays = np.minimum(gap, most)
-        variance += strays / FOLDS
-        known = _repeated(held)
-        noise = np.sqrt(strays) * seeds("spoil", fold).standard_normal(known.actions.shape)
-        spoilt = _with_actions(known, known.actions + noise)
+        noise, habit, ignorance = strays.split(gap)
+        variance += (noise + habit) / FOLDS
+        known = held.pick(sample_rows(len(held), SPOILT_ROWS, seeds))
+        spoilt = _spoilt(known, noise, seeds("spoil", fold))
         some = supplementary.pick(sample_rows(len(supplementary), SPOILT_ROWS, seeds))
         for candidate in candidates:
             purify = trained.at(candidate)
-            missed = ((purify(spoilt, seed=seeds.root).actions - known.actions) ** 2).mean(axis=0)
+            bias, spread = _missed(purify(spoilt, seed=seeds.root).actions, known.actions)
             moved = ((purify(some, seed=seeds.root).actions - some.actions) ** 2).mean(axis=0)
-            share = np.minimum(moved / np.maximum(surprising, TINY), 1.0)
-            errors = missed + share * (gap - strays)
-            totals[candidate] += float(errors[free].mean()) / FOLDS
+            share = np.sqrt(np.minimum(moved / np.maximum(surprising, TINY), 1.0))
+            stays = bias + (1 - share) ** 2 * habit + share**2 * ignorance
+            policy = (stays + spread / strays.averaged) / scale**2
+            of_actions[candidate] += float((stays + spread)[free].mean()) / FOLDS
+            of_policies[candidate] += float(policy[free].mean()) / FOLDS
         progress(fold + 1, FOLDS)
-    best = min(totals, key=lambda step: totals[step])
-    return Choice(best, totals, tuple(np.sqrt(variance).tolist()))
+    best = min(of_policies, key=lambda step: of_policies[step])
+    return Choice(best, of_actions, of_policies, tuple(np.sqrt(variance).tolist()))
 
 
-def most_straying(demos: DemoSet, seeds: Seeds) -> Array:
-    """How far D_s can stray, per column: its scatter about its clone, plus that clone's bias.
+def straying(demos: DemoSet, seeds: Seeds) -> Straying:
+    """How far D_s can stray: its scatter about its clone, and that clone's distance from D_o.
 
-    The bias is how far the clone is from D_o in the states of D_o: elsewhere D_s is taken to err
-    alike. Both parts hold the clone's own error, too, so the sum is rather too much than too
-    little. It is far too much where half of D_s does not show what the other half does.
+    Elsewhere than in the states of D_o, D_s is taken to have habits alike. Both parts hold the
+    clone's own error, too, so they are rather too much than too little.
     """
-    rows = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    scale, rows = action_scale(demos), _plain(demos.supplementary)
     check_finite(rows, "D_s")
     if len(rows) < 2 * FOLDS:
-        return np.full(rows.actions.shape[1], np.inf)
+        return Straying.unknown(len(scale))
+    rows = _with_actions(rows, rows.actions / scale)  # a network learns numbers of the size of 1
+    optimal = _with_actions(demos.optimal, demos.optimal.actions / scale)
     whole = CAREFUL_CLONE.clone(rows, seeds("straying"))
-    scatter = [
-        _action_error(CAREFUL_CLONE.clone(rest, seeds("straying", fold)), held)
-        for fold, (held, rest) in enumerate(_folds(rows))
+    halves = _folds(rows, BLOCKS)
+    clones = [
+        CAREFUL_CLONE.clone(rest, seeds("straying", fold)) for fold, (_, rest) in enumerate(halves)
     ]
-    bias = _action_error(whole, demos.optimal)
-    return bias + sum(scatter) / FOLDS
+    scatter = np.mean(
+        [_action_error(clone, held) for clone, (held, _) in zip(clones, halves, strict=True)],
+        axis=0,
+    )
+    one, other = (clone.act(rows.observations) for clone in clones)
+    variance = ((one - other) ** 2).mean(axis=0) / 2  # of either; of the whole one, half of that
+    return Straying(
+        noise=scatter * scale**2,
+        habit=_action_error(whole, optimal) * scale**2,
+        averaged=np.maximum(scatter / np.maximum(variance / 2, TINY), 1.0),
+    )
+
+
+def action_scale(demos: DemoSet) -> Array:
+    """The deviation of each action column; 1 if it has none."""
+    both = np.concatenate([demos.optimal.actions, demos.supplementary.actions])
+    deviation: Array = both.std(axis=0, dtype=np.float64)
+    return np.where(deviation > TINY, deviation, 1.0)
+
+
+def _spoilt(known: Demonstrations, noise: Array, rng: np.random.Generator) -> Demonstrations:
+    """Copies of all rows, one after the other, with noise of this variance on their actions."""
+    copies = max(COPIES, -(-SPOILT_ROWS // len(known)))
+    repeated = known.take(known.episodes.pieces(0, len(known)) * copies)
+    drawn = np.sqrt(noise) * rng.standard_normal(repeated.actions.shape)
+    return _with_actions(repeated, repeated.actions + drawn)
+
+
+def _missed(recovered: Array, right: Array) -> tuple[Array, Array]:
+    """Squared bias of recovered actions, and their variance over the noise of their copies."""
+    copies = recovered.reshape(-1, *right.shape)
+    variance: Array = copies.var(axis=0, ddof=1).mean(axis=0)
+    missed = ((copies.mean(axis=0) - right) ** 2).mean(axis=0)
+    return np.maximum(missed - variance / len(copies), 0.0), variance
 
 
 def _action_error(policy: StoredPolicy, rows: Demonstrations) -> Array:
@@ -201,20 +272,17 @@ def _with_actions(rows: Demonstrations, actions: Array) -> Demonstrations:
     return replace(rows, actions=actions.astype(np.float64))
 
 
-def _repeated(held: Demonstrations) -> Demonstrations:
-    pieces = held.episodes.pieces(0, len(held))
-    return held.take(pieces * -(-SPOILT_ROWS // len(held)))
-
-
 def _plain(demos: Demonstrations) -> Demonstrations:
     """Only what a policy learns from, so that any two sets can be joined."""
     return replace(demos, rewards=None, next_observations=None, extras={}, origin=None)
 
 
-def _folds(demos: Demonstrations) -> list[tuple[Demonstrations, Demonstrations]]:
-    """(held out, the rest), twice."""
+def _folds(
+    demos: Demonstrations, blocks: int = FOLDS
+) -> list[tuple[Demonstrations, Demonstrations]]:
+    """(held out, the rest), twice; blocks of rows are dealt in turn."""
     rows = np.arange(len(demos))
-    fold = rows % FOLDS if len(rows) <= FEW_ROWS else rows * FOLDS // len(rows)
+    fold = (rows if len(rows) <= FEW_ROWS else rows * blocks // len(rows)) % FOLDS
     return [(_take(demos, rows[fold == f]), _take(demos, rows[fold != f])) for f in range(FOLDS)]
 
 
