@@ -73,7 +73,7 @@ def rows(name: str, seed: int) -> Demonstrations:
     if kind == "all":
         return demos.all
     seeds = Seeds(seed)
-    step = choose_reverse_step(DiffusionPurifier(), demos, seeds).reverse_step
+    step = choose_reverse_step(DiffusionPurifier(), demos, seeds).for_policy
     fitted = replace(DiffusionPurifier(), reverse_step=step).fit(demos, seeds)
     return demos.optimal + fitted(demos.supplementary, seed=seed)
 

@@ -3,8 +3,9 @@
     OMP_NUM_THREADS=1 python -m benchmarks.choice
 
 D_o is the first 50 rows of an expert's episode (`paper`), which has hardly begun to walk then, or
-all of it (`episode`). The expert is at hand, so the error of purified actions is known in every
-state of D_s. "Unbounded" leaves out what D_s itself says about how far it can stray. A line of
+all of it (`episode`). The expert is at hand, so the error of a policy cloned from purified rows is
+known in every state of D_s. "By actions" is the step at which purified actions are expected to err
+least, "unbounded" what is chosen if clones of D_s are not asked how it strays. A line of
 `benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done again.
 """
 
@@ -20,9 +21,12 @@ import numpy as np
 import torch
 
 from elute.collect.shipped import shipped_path
+from elute.envs.task import find_task
 from elute.experiment.cell import CHOICE
 from elute.experiment.data import run_demos
 from elute.experiment.spec import Regime, Run
+from elute.learners.actor import Design
+from elute.learners.bc import BC
 from elute.policy import load_policy
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
@@ -56,7 +60,7 @@ def main() -> None:
 
 
 def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
-    """The error at each candidate, and what is chosen with and without the bound."""
+    """The error at each candidate, and which of them are chosen."""
     run = Run(
         task=task,
         demos=demos,
@@ -69,36 +73,42 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
         settings={},
     )
     both, seeds = run_demos(run, None, None), Seeds(0)
-    bounded = select.choose_reverse_step(PURIFIER, both, seeds).reverse_step
-    with patch.object(select, "most_straying", nothing_known):
-        unbounded = select.choose_reverse_step(PURIFIER, both, seeds).reverse_step
+    choice = select.choose_reverse_step(PURIFIER, both, seeds)
+    with patch.object(select, "straying", nothing_known):
+        unbounded = select.choose_reverse_step(PURIFIER, both, seeds).for_policy
     rows = both.supplementary
-    clean = load_policy(shipped_path(task)).act(rows.observations)
+    expert = load_policy(shipped_path(task))
     fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
-    errors = {
-        step: float(np.mean((fitted.at(step)(rows, seed=0).actions - clean) ** 2))
-        for step in select.CANDIDATES
-    }
+    low, high = find_task(task).bounds
+    design = Design(bounds=(tuple(low.tolist()), tuple(high.tolist())))
+    clean, errors, of_actions = expert.act(rows.observations), {}, {}
+    for step in select.CANDIDATES:
+        purified = fitted.at(step)(rows, seed=0)
+        of_actions[step] = float(np.mean((purified.actions - clean) ** 2))
+        policy = BC(actor=design).fit(DemoSet(both.optimal, purified), seeds("learn"))
+        errors[step] = float(np.mean((policy.act(rows.observations) - clean) ** 2))
     return {
         "choice": CHOICE,
         "regime": regime,
         "demos": demos,
         "task": task,
         "best": min(errors, key=lambda step: errors[step]),
-        "chosen": bounded,
+        "chosen": choice.for_policy,
+        "by_actions": choice.for_actions,
         "unbounded": unbounded,
         "errors": {str(step): round(error, 4) for step, error in errors.items()},
+        "action_errors": {str(step): round(error, 4) for step, error in of_actions.items()},
     }
 
 
-def nothing_known(demos: DemoSet, seeds: Seeds) -> np.ndarray:
-    """No bound at all."""
-    return np.full(demos.optimal.actions.shape[1], np.inf)
+def nothing_known(demos: DemoSet, seeds: Seeds) -> select.Straying:
+    """No clone is asked."""
+    return select.Straying.unknown(demos.optimal.actions.shape[1])
 
 
 def told(row: dict[str, Any]) -> str:
     """A row of a table."""
-    steps = {name: row[name] for name in ("best", "chosen", "unbounded")}
+    steps = {name: row[name] for name in ("best", "chosen", "by_actions", "unbounded")}
     cells = [f"{step}, {row['errors'][str(step)]:.3f}" for step in steps.values()]
     return " | ".join(
         [row["regime"], row["task"], row["demos"], f"{row['errors']['0']:.3f}", *cells]

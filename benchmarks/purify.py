@@ -97,7 +97,7 @@ def training(optimal: Path, noisy: Path, clean: Demonstrations) -> dict[str, Any
 
     def auto() -> Demonstrations:
         demos, purifier = read(), DiffusionPurifier()
-        step = choose_reverse_step(purifier, demos, seeds).reverse_step
+        step = choose_reverse_step(purifier, demos, seeds).for_actions
         return replace(purifier, reverse_step=step).fit(demos, seeds)(demos.supplementary)
 
     def paper() -> DiffusionTransform:

@@ -70,17 +70,11 @@ def measure(cell: str, seed: int) -> dict[str, Any]:
     found = {
         step: returns(plain[0] + fitted.at(step)(plain[1], seed=seed), seeds) for step in CANDIDATES
     }
-    own = replace(DiffusionPurifier(), reverse_step=choice.reverse_step)
-    at_choice = (
-        returns(plain[0] + own.fit(demos, seeds)(plain[1], seed=seed), seeds)
-        if choice.reverse_step
-        else found[0]
-    )
     return {
         "cell": cell,
         "seed": seed,
-        "chosen": choice.reverse_step,
-        "auto": at_choice,
+        "chosen": choice.for_policy,
+        "auto": found[choice.for_policy],
         "returns": {str(step): value for step, value in found.items()},
         "errors": {str(step): value for step, value in choice.errors.items()},
     }

@@ -86,7 +86,7 @@ def measure(demos: DemoSet, clean: Demonstrations, seeds: Seeds) -> dict[str, An
         "purified_joint": telling_purified(joint, demos, seeds),
     }
     chosen = {
-        "recovery": choice.reverse_step,
+        "recovery": choice.for_actions,
         "policy": min(policy, key=lambda step: policy[step]),
         **{f"telling_{name}": first_alike(found, demos) for name, found in apart.items()},
         "theorem": theorem_step(purifier, demos, seeds),

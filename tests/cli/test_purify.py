@@ -18,7 +18,7 @@ from elute.demos.files import load, save
 from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
 from elute.errors import EluteError
-from elute.purify.artefact import save_transform
+from elute.purify.artefact import load_transform, save_transform
 from elute.purify.diffusion import DiffusionPurifier
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet
@@ -65,6 +65,20 @@ def test_purify_with_a_given_step_reuses_its_model_and_helps(files):
     done = elute("purify", noisy, "--optimal", good, "-o", again, "--model", model)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(load(again).actions, after.actions)
+
+
+@pytest.mark.slow
+def test_auto_cleans_actions_best_and_says_which_step_would_teach_best(files):
+    model = files / "chosen.purifier"
+    given = ("purify", files / "noisy.hdf5", "--optimal", files / "good.hdf5")
+    done = elute(*given, "-o", files / "auto.hdf5", "--save-model", model, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    errors = {int(step): value for step, value in report["candidates"].items()}
+    assert report["reverse_step"] == min(errors, key=errors.get)
+    assert report["reverse_step_for_policy"] in errors
+    assert error(files / "auto.hdf5") < error(files / "noisy.hdf5")
+    assert load_transform(model).max_step == max(errors)  # as those that were compared
 
 
 @pytest.mark.parametrize("method", ["wiener", "gaussian", "mean", "median", "nearest", "identity"])

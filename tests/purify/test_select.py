@@ -45,19 +45,16 @@ def demos(level):
 def test_noise_calls_for_a_step_and_every_candidate_is_reported():
     choice = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 60, 200))
     assert set(choice.errors) == {0, 60, 200}
-    assert choice.reverse_step > 0
     assert set(choice.policy_errors) == {0, 60, 200}
-    assert choice.policy_errors[choice.reverse_step] == min(choice.policy_errors.values())
+    assert choice.for_policy > 0
+    assert choice.errors[choice.for_actions] == min(choice.errors.values())
+    assert choice.policy_errors[choice.for_policy] == min(choice.policy_errors.values())
 
 
 def test_more_noise_calls_for_a_larger_step_and_actions_for_more_than_policies():
     calm, wild = (choose_reverse_step(QUICK, demos(level), Seeds(0)) for level in (0.0, 2.0))
-    assert least(calm.errors) < least(wild.errors)
-    assert wild.reverse_step < least(wild.errors)  # cloning averages noise by itself
-
-
-def least(errors):
-    return min(errors, key=errors.get)
+    assert calm.for_actions < wild.for_actions
+    assert wild.for_policy < wild.for_actions  # cloning averages noise by itself
 
 
 def test_the_expected_error_is_that_of_a_policy_cloned_from_purified_rows():
@@ -160,12 +157,12 @@ def test_bias_and_variance_of_copies_are_told_apart():
 def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
     given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
     cautious = choose_reverse_step(QUICK, given, Seeds(0))
-    assert cautious.reverse_step <= 30
+    assert cautious.for_actions <= 30
     assert cautious.noise[0] < 0.2
     monkeypatch.setattr(select, "straying", lambda demos, seeds: Straying.unknown(1))
     bold = choose_reverse_step(QUICK, given, Seeds(0))
     assert bold.noise[0] > 0.5
-    assert bold.reverse_step >= 150  # which would replace good actions by guesses
+    assert bold.for_actions >= 150  # which would replace good actions by guesses
 
 
 def test_the_error_that_is_expected_is_that_of_purified_actions():
@@ -363,7 +360,7 @@ def test_actions_that_never_change_need_no_step(target):
     brief = Training(updates=60, check_every=20)
     quick = replace(QUICK, target=target, reverse_step=60, training=brief)
     choice = choose_reverse_step(quick, still, Seeds(0), candidates=(0, 60))
-    assert choice.reverse_step == 0
+    assert choice.for_actions == 0
     assert set(choice.errors.values()) == {0.0}
     trained = quick.fit(still, Seeds(0)).trained
     assert np.isfinite([value for _, value in trained.held_out]).all()

@@ -81,7 +81,7 @@ ReverseStep = Annotated[
     str,
     typer.Option(
         metavar="auto|N",
-        help="auto chooses the step whose purified rows should teach a policy best.",
+        help="auto chooses the step that recovers spoilt optimal actions best.",
     ),
 ]
 Target = Annotated[

@@ -68,7 +68,8 @@ def fit_purifier(
                     **({} if given is None else {"candidates": (0, given) if given else (0,)}),
                 )
         if given is None and choice is not None:
-            purifier, up_to = replace(purifier, reverse_step=choice.reverse_step), choice.up_to
+            purifier = replace(purifier, reverse_step=choice.for_actions)
+            up_to = choice.up_to(choice.for_actions)
     return _trained(purifier, up_to, demos, seeds, checkpoint), choice
 
 

@@ -355,13 +355,14 @@ def _settings(fitted: Transform, choice: Choice | None, options: PurifyOptions) 
     if told.reverse_step != "auto":
         why = "given"
     elif choice is not None:
-        why = "should teach a policy best"
+        why = "recovers spoilt optimal actions best"
     else:
         why = "the model's own" if told.model is not None else "the default of this method"
     return {
         "method": told.method,
         "reverse_step": step,
         "reverse_step_why": None if steps is None else why,
+        "reverse_step_for_policy": None if choice is None else choice.for_policy,
         "target": relabels if aimed is None else aimed.target,
         "seed": options.seed,
         "heldout_error": {"before": errors.get(0), "after": errors.get(step or 0)},
@@ -394,6 +395,11 @@ def _show(report: dict[str, Any]) -> None:
         step, why = report["reverse_step"], report["reverse_step_why"]
         nothing = "; nothing is purified" if step == 0 else ""
         table.add_row("reverse step", f"{step} ({why}{nothing})")
+        teaches = report["reverse_step_for_policy"]
+        if teaches not in (None, step) and why != "given":
+            table.add_row(
+                "", f"{teaches} if a policy is cloned from the rows, which averages noise"
+            )
     errors, distance = report["heldout_error"], report["distance"]
     if errors["before"] is not None:
         table.add_row("held-out action error", f"{errors['before']:.4g} -> {errors['after']:.4g}")

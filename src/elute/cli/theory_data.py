@@ -245,7 +245,7 @@ def _purifier(
     every_step = replace(purifier, reverse_step=purifier.n_steps)
     with progress("training") as update:
         trained = every_step.fit(demos, seeds, progress=update)
-    return trained, choice.reverse_step, _at_most_all(np.array(choice.noise), demos)
+    return trained, choice.for_actions, _at_most_all(np.array(choice.noise), demos)
 
 
 def _at_most_all(noise: Floats, demos: DemoSet) -> Floats:

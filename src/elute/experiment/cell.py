@@ -260,8 +260,8 @@ class _Cell:
                     progress=lambda done, total: self.report("choosing the step", done, total),
                 )
                 kept.finish(
-                    step=choice.reverse_step,
-                    errors={str(step): error for step, error in choice.errors.items()},
+                    step=choice.for_policy,
+                    errors={str(step): error for step, error in choice.policy_errors.items()},
                     timings={"choose": process_time() - began},
                 )
             return int(kept.about["step"]), dict(kept.about["timings"])

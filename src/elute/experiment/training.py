@@ -131,8 +131,9 @@ def fit_purifier(
         choice = choose_reverse_step(
             purifier, demos, seeds, progress=lambda d, n: report("choosing the step", d, n)
         )
-        chosen = replace(purifier, reverse_step=choice.reverse_step)
-        return chosen.fit(demos, seeds, up_to=choice.up_to, progress=fitting), choice
+        chosen = replace(purifier, reverse_step=choice.for_policy)
+        up_to = choice.up_to(choice.for_policy)
+        return chosen.fit(demos, seeds, up_to=up_to, progress=fitting), choice
     return purifier.fit(demos, seeds, progress=fitting), None
 
 

@@ -15,9 +15,9 @@ at each candidate, with k the share of the way to a_hat that the step moves D_s:
     error of a policy = bias^2  +  variance / m  +  (1 - k)^2 eta^2  +  k^2 u^2
 
 bias and variance of a recovered action are over the noise, and m is the number of rows that a clone
-averages over: cloning takes out noise by itself, what it cannot take out is the rest. The least
-error wins. Step 0, no purification, is among the candidates. With m = 1 it is the error of the
-purified actions.
+averages over: cloning takes out noise by itself, what it cannot take out is the rest. With m = 1 it
+is the error of the purified actions. The least error wins: that of actions where clean rows are
+wanted, that of a policy where one is cloned. Step 0, no purification, is among the candidates.
 
 **Policy** (`policy_errors`). D_s is purified at each candidate, a policy is cloned from it and the
 rest, and its error on the actions of the fold is measured. Slower, and flatter: cloning averages
@@ -75,20 +75,28 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Choice:
-    """A reverse step and what spoke for it."""
+    """What speaks for each reverse step."""
 
-    reverse_step: int
     errors: Mapping[int, float]
     """Expected squared error of purified actions at each candidate."""
     policy_errors: Mapping[int, float]
-    """That of a policy cloned from them, in deviations of each column: the least is chosen."""
+    """That of a policy cloned from them, in deviations of each column."""
     noise: tuple[float, ...]
     """How far D_s strays, per action column (standard deviation)."""
 
     @property
-    def up_to(self) -> int:
-        """The networks that were compared knew the steps up to here; so shall the one used."""
-        return max(self.errors) if self.reverse_step else 0
+    def for_actions(self) -> int:
+        """The step that should clean actions best."""
+        return min(self.errors, key=lambda step: self.errors[step])
+
+    @property
+    def for_policy(self) -> int:
+        """The step whose rows should teach a policy best."""
+        return min(self.policy_errors, key=lambda step: self.policy_errors[step])
+
+    def up_to(self, step: int) -> int:
+        """What the network that is used must know: as much as those that were compared."""
+        return max(self.errors) if step else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +130,7 @@ def choose_reverse_step(
     candidates: Sequence[int] = CANDIDATES,
     progress: Progress = lambda done, total: None,
 ) -> Choice:
-    """The candidate whose purified rows should teach a policy best.
+    """What to expect of each candidate, from D_o and D_s alone.
 
     Raises:
         EluteError: D_o has too few rows to hold any out.
@@ -156,8 +164,7 @@ def choose_reverse_step(
             of_actions[candidate] += float((stays + spread)[free].mean()) / FOLDS
             of_policies[candidate] += float(policy[free].mean()) / FOLDS
         progress(fold + 1, FOLDS)
-    best = min(of_policies, key=lambda step: of_policies[step])
-    return Choice(best, of_actions, of_policies, tuple(np.sqrt(variance).tolist()))
+    return Choice(of_actions, of_policies, tuple(np.sqrt(variance).tolist()))
 
 
 def straying(demos: DemoSet, seeds: Seeds) -> Straying:
