@@ -170,7 +170,10 @@ def load_experiment(path: Path, overrides: Mapping[str, Any]) -> Experiment:
         _put(table, key, value)
     more = table.pop("also", [])
     if not isinstance(more, list) or not all(isinstance(keys, dict) for keys in more):
-        raise EluteError(f"{path}: also: expected tables", hint="[[also]] begins one")
+        raise EluteError(
+            f"{path}: also: expected tables",
+            hint="""[[also]] begins one; or --set 'also=[{"seeds": 3}]'""",
+        )
     first = _experiment(table, str(path))
     return replace(first, also=tuple(_added(table, keys, f"{path}, also") for keys in more))
 
