@@ -28,7 +28,7 @@ from elute.evaluation import evaluate
 from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier
-from elute.purify.select import choose_reverse_step
+from elute.purify.select import CANDIDATES, choose_reverse_step
 from elute.rng import Seeds
 from elute.types import Demonstrations
 
@@ -74,7 +74,9 @@ def rows(name: str, seed: int) -> Demonstrations:
         return demos.all
     seeds = Seeds(seed)
     step = choose_reverse_step(DiffusionPurifier(), demos, seeds).for_policy
-    fitted = replace(DiffusionPurifier(), reverse_step=step).fit(demos, seeds)
+    fitted = replace(DiffusionPurifier(), reverse_step=step).fit(
+        demos, seeds, up_to=max(CANDIDATES)
+    )
     return demos.optimal + fitted(demos.supplementary, seed=seed)
 
 

@@ -30,7 +30,7 @@ from elute.demos.corrupt import corrupt
 from elute.demos.files import load, save
 from elute.nets import evaluating, tensor
 from elute.purify.diffusion import BATCH, DiffusionPurifier, DiffusionTransform
-from elute.purify.select import choose_reverse_step
+from elute.purify.select import CANDIDATES, choose_reverse_step
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet
 
@@ -98,7 +98,9 @@ def training(optimal: Path, noisy: Path, clean: Demonstrations) -> dict[str, Any
     def auto() -> Demonstrations:
         demos, purifier = read(), DiffusionPurifier()
         step = choose_reverse_step(purifier, demos, seeds).for_actions
-        return replace(purifier, reverse_step=step).fit(demos, seeds)(demos.supplementary)
+        return replace(purifier, reverse_step=step).fit(demos, seeds, up_to=max(CANDIDATES))(
+            demos.supplementary
+        )
 
     def paper() -> DiffusionTransform:
         demos = read()

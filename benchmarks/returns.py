@@ -25,6 +25,7 @@ from elute.demos.audit.repair import realign
 from elute.demos.files import load
 from elute.envs.task import find_task
 from elute.evaluation import evaluate
+from elute.experiment.cell import CHOICE
 from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier
@@ -71,12 +72,13 @@ def measure(cell: str, seed: int) -> dict[str, Any]:
         step: returns(plain[0] + fitted.at(step)(plain[1], seed=seed), seeds) for step in CANDIDATES
     }
     return {
+        "choice": CHOICE,
         "cell": cell,
         "seed": seed,
         "chosen": choice.for_policy,
         "auto": found[choice.for_policy],
         "returns": {str(step): value for step, value in found.items()},
-        "errors": {str(step): value for step, value in choice.errors.items()},
+        "errors": {str(step): value for step, value in choice.policy_errors.items()},
     }
 
 
@@ -121,6 +123,7 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     rows = [json.loads(line) for line in lines]
+    rows = [row for row in rows if row.get("choice") == CHOICE]
     done = {(row["cell"], row["seed"]) for row in rows}
     for seed in range(seeds):
         for cell in CELLS:

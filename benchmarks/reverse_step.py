@@ -106,7 +106,7 @@ def measure(demos: DemoSet, clean: Demonstrations, seeds: Seeds) -> dict[str, An
         },
         "error": by_target,
         "recovery": {step: round(value, 4) for step, value in choice.errors.items()},
-        "estimated_noise": [round(value, 3) for value in choice.noise],
+        "estimated_noise": [round(value, 3) for value in choice.strays],
         "policy": {step: round(value, 4) for step, value in policy.items()},
         **{
             f"telling_{name}": {step: round(value, 2) for step, value in found.items()}

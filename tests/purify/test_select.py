@@ -46,7 +46,7 @@ def test_noise_calls_for_a_step_and_every_candidate_is_reported():
     choice = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 60, 200))
     assert set(choice.errors) == {0, 60, 200}
     assert set(choice.policy_errors) == {0, 60, 200}
-    assert choice.for_policy > 0
+    assert choice.for_actions > 0
     assert choice.errors[choice.for_actions] == min(choice.errors.values())
     assert choice.policy_errors[choice.for_policy] == min(choice.policy_errors.values())
 
@@ -67,12 +67,12 @@ def test_the_expected_error_is_that_of_a_policy_cloned_from_purified_rows():
     for step in candidates:
         purified = fitted.at(step)(given.supplementary)
         policy = select.BC(updates=1000).fit(DemoSet(good, purified), Seeds(0)("clone"))
-        missed = (policy.act(right.observations) - right.actions) / select.action_scale(given)
+        missed = (policy.act(right.observations) - right.actions) / select.action_units(given)[1]
         assert expected[step] == pytest.approx(np.mean(missed**2), rel=0.5)
 
 
 def test_the_noise_is_estimated_from_the_two_sets_alone():
-    found = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 300)).noise
+    found = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 300)).strays
     assert found == pytest.approx((2.0, 2.0), rel=0.25)
 
 
@@ -113,22 +113,24 @@ def test_data_that_was_sorted_strays_no_farther():
     assert 0.01 < found.noise[0] < 0.04
 
 
-def in_units(demos, unit):
-    return replace(demos, actions=demos.actions * unit)
+def in_units(demos, unit, offset):
+    return replace(demos, actions=demos.actions * unit + offset)
 
 
-def test_the_unit_of_an_action_does_not_matter():
-    unit = 1e-3  # metres that were millimetres
-    given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
-    scaled = DemoSet(in_units(given.optimal, unit), in_units(given.supplementary, unit))
+def test_the_unit_of_an_action_and_where_it_begins_do_not_matter():
+    unit, offset = np.array([1e-3, 1.0]), np.array([0.0, 50.0])  # metres, degrees
+    given = demos(1.0)
+    scaled = DemoSet(*(in_units(d, unit, offset) for d in (given.optimal, given.supplementary)))
     found, same = straying(scaled, Seeds(0)), straying(given, Seeds(0))
     assert found.noise / unit**2 == pytest.approx(same.noise, rel=0.05)
     assert found.habit / unit**2 == pytest.approx(same.habit, rel=0.05)
     one, other = (
-        choose_reverse_step(QUICK, both, Seeds(0), candidates=(0, 60)).policy_errors
-        for both in (given, scaled)
+        choose_reverse_step(QUICK, both, Seeds(0), candidates=(0, 60)) for both in (given, scaled)
     )
-    assert list(other.values()) == pytest.approx(list(one.values()), rel=0.05)
+    assert list(other.errors.values()) == pytest.approx(list(one.errors.values()), rel=0.05)
+    assert list(other.policy_errors.values()) == pytest.approx(
+        list(one.policy_errors.values()), rel=0.05
+    )
 
 
 def test_a_gap_is_noise_then_habit_then_ignorance():
@@ -158,10 +160,10 @@ def test_states_that_no_optimal_row_tells_about_are_no_straying(monkeypatch):
     given = DemoSet(along_a_line(100, upto=1, noise=0), along_a_line(400, upto=3, noise=0.1))
     cautious = choose_reverse_step(QUICK, given, Seeds(0))
     assert cautious.for_actions <= 30
-    assert cautious.noise[0] < 0.2
+    assert cautious.strays[0] < 0.2
     monkeypatch.setattr(select, "straying", lambda demos, seeds: Straying.unknown(1))
     bold = choose_reverse_step(QUICK, given, Seeds(0))
-    assert bold.noise[0] > 0.5
+    assert bold.strays[0] > 0.5
     assert bold.for_actions >= 150  # which would replace good actions by guesses
 
 
@@ -171,7 +173,8 @@ def test_the_error_that_is_expected_is_that_of_purified_actions():
     expected = choose_reverse_step(QUICK, given, Seeds(0), candidates=(0, 300)).errors
     purified = replace(QUICK, reverse_step=300).fit(given, Seeds(0))(given.supplementary)
     right = np.sin(3 * given.supplementary.observations)
-    assert expected[300] == pytest.approx(np.mean((purified.actions - right) ** 2), rel=0.5)
+    missed = (purified.actions - right) / select.action_units(given)[1]
+    assert expected[300] == pytest.approx(np.mean(missed**2), rel=0.5)
     assert expected[0] < 0.1 * expected[300]
 
 
@@ -377,5 +380,5 @@ def test_a_gripper_is_neither_spoilt_nor_judged():
     bad = replace(bad, actions=bad.actions + noise * [[1.0, 1.0, 0.0]])
     quick = DiffusionPurifier(training=Training(updates=100))
     choice = choose_reverse_step(quick, DemoSet(good, bad), Seeds(0), candidates=(0, 50))
-    assert choice.noise[2] == 0.0
-    assert min(choice.noise[:2]) > 0.1
+    assert choice.strays[2] == 0.0
+    assert min(choice.strays[:2]) > 0.1

@@ -62,7 +62,7 @@ def seeds(method, means, **more):
 PURIFIED = {
     "method": "diffusion",
     "reverse_step": 60,
-    "reverse_step_why": "recovers spoilt optimal actions best",
+    "reverse_step_why": "actions should err least",
     "target": "inpaint",
     "seed": 0,
     "heldout_error": {"before": 0.32134, "after": 0.15427},

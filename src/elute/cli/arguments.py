@@ -81,7 +81,7 @@ ReverseStep = Annotated[
     str,
     typer.Option(
         metavar="auto|N",
-        help="auto chooses the step that recovers spoilt optimal actions best.",
+        help="auto chooses the step with the least expected error, without an environment.",
     ),
 ]
 Target = Annotated[

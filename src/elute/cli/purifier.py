@@ -24,7 +24,7 @@ from elute.purify.artefact import load_transform
 from elute.purify.clip import ClippedTransform, action_bounds
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.purifier import Transform
-from elute.purify.select import FOLDS, Choice, choose_reverse_step
+from elute.purify.select import CANDIDATES, FOLDS, Choice, choose_reverse_step
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -55,30 +55,27 @@ def fit_purifier(
     purifier = make_purifier(options)
     if not isinstance(purifier, DiffusionPurifier):
         return purifier.fit(demos, seeds), None
-    choice, up_to = None, 0
+    choice = None
     if options.preset == "default":
         given = parse_step(options.reverse_step)
-        if given is None or len(demos.optimal) >= 2 * FOLDS:  # a given step is judged, if it can be
+        judged = CANDIDATES if given is None else (0, given)
+        if given is None or (given and len(demos.optimal) >= 2 * FOLDS):  # judged, if it can be
             with progress("choosing the reverse step") as update:
                 choice = choose_reverse_step(
-                    purifier,
-                    demos,
-                    seeds,
-                    progress=update,
-                    **({} if given is None else {"candidates": (0, given) if given else (0,)}),
+                    purifier, demos, seeds, candidates=judged, progress=update
                 )
         if given is None and choice is not None:
             purifier = replace(purifier, reverse_step=choice.for_actions)
-            up_to = choice.up_to(choice.for_actions)
-    return _trained(purifier, up_to, demos, seeds, checkpoint), choice
+    return _trained(purifier, demos, seeds, checkpoint), choice
 
 
 def _trained(
-    purifier: DiffusionPurifier, up_to: int, demos: DemoSet, seeds: Seeds, checkpoint: Path
+    purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, checkpoint: Path
 ) -> DiffusionTransform:
     if checkpoint.exists():
         say(f"going on with the training in {checkpoint}; delete it to begin anew")
     with progress("training") as update:
+        up_to = max(CANDIDATES) if purifier.reverse_step else 0  # better than up to its step alone
         fit = partial(purifier.fit, demos, seeds, up_to=up_to, checkpoint=checkpoint)
         try:
             return fit(progress=update)

@@ -352,17 +352,18 @@ def _settings(fitted: Transform, choice: Choice | None, options: PurifyOptions) 
     aimed = fitted.purifier if isinstance(fitted, FilterTransform) else steps
     relabels = "action" if told.method in ("nearest", "relabel") else None
     errors = dict(choice.errors) if choice is not None else {}
+    teaches = choice.for_policy if choice is not None and told.reverse_step == "auto" else None
     if told.reverse_step != "auto":
         why = "given"
     elif choice is not None:
-        why = "recovers spoilt optimal actions best"
+        why = "actions should err least"
     else:
         why = "the model's own" if told.model is not None else "the default of this method"
     return {
         "method": told.method,
         "reverse_step": step,
         "reverse_step_why": None if steps is None else why,
-        "reverse_step_for_policy": None if choice is None else choice.for_policy,
+        "reverse_step_for_policy": teaches,
         "target": relabels if aimed is None else aimed.target,
         "seed": options.seed,
         "heldout_error": {"before": errors.get(0), "after": errors.get(step or 0)},
@@ -396,7 +397,7 @@ def _show(report: dict[str, Any]) -> None:
         nothing = "; nothing is purified" if step == 0 else ""
         table.add_row("reverse step", f"{step} ({why}{nothing})")
         teaches = report["reverse_step_for_policy"]
-        if teaches not in (None, step) and why != "given":
+        if teaches not in (None, step):
             table.add_row(
                 "", f"{teaches} if a policy is cloned from the rows, which averages noise"
             )

@@ -242,7 +242,7 @@ def _short(value: float | None) -> str:
 
 PROXY = "a proxy: D_s diffused forward, step by step, not the way back"
 NAMES = {
-    "auto": "chosen by auto: recovers spoilt optimal actions best",
+    "auto": "chosen by auto: actions should err least",
     "model": "the model's own",
     "theorem_4_printed": "Theorem 4 as printed",
     "theorem_4_corrected": "Theorem 4 corrected: lambda bends",

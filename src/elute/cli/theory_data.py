@@ -245,7 +245,7 @@ def _purifier(
     every_step = replace(purifier, reverse_step=purifier.n_steps)
     with progress("training") as update:
         trained = every_step.fit(demos, seeds, progress=update)
-    return trained, choice.for_actions, _at_most_all(np.array(choice.noise), demos)
+    return trained, choice.for_actions, _at_most_all(np.array(choice.strays), demos)
 
 
 def _at_most_all(noise: Floats, demos: DemoSet) -> Floats:
@@ -262,7 +262,9 @@ def _strays(trained: DiffusionTransform, demos: DemoSet) -> Floats:
     if trained.max_step < 1:
         return np.zeros(demos.optimal.actions.shape[1])
     knowing = trained.at(trained.max_step)
-    beyond = surprise(knowing, demos.supplementary) - surprise(knowing, demos.optimal)
+    usual = demos.optimal.actions.mean(axis=0)
+    odd, normal = (surprise(knowing, part, usual) for part in (demos.supplementary, demos.optimal))
+    beyond = odd - normal
     return np.asarray(np.sqrt(np.maximum(beyond, 0.0)), dtype=np.float64)
 
 

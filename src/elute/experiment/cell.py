@@ -44,7 +44,7 @@ from elute.types import DemoSet
 
 NUMBERS = 1
 """Raised whenever the code makes other numbers of the same settings."""
-CHOICE = 3
+CHOICE = 4
 """Raised whenever another reverse step may be chosen from the same data."""
 VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
 

@@ -25,7 +25,7 @@ from elute.learners.learner import Log, Policy, Weighing, needs_transitions, sil
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
-from elute.purify.select import Choice, choose_reverse_step
+from elute.purify.select import CANDIDATES, choose_reverse_step
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -49,7 +49,6 @@ class Trained:
     policy: Policy
     weights: Array | None
     """Of the rows of D_o and D_s, by a learner that weighs them."""
-    choice: Choice | None
     reverse_step: int | None
     """That the purifier used."""
     seconds: float
@@ -71,9 +70,9 @@ def train(
     """Purify if asked to, then learn; a learner that plays goes on with what is in the folder."""
     began, seeds = perf_counter(), Seeds(seed)
     check_training(training, demos)
-    choice, step = None, None
+    step = None
     if training.purifier is not None:
-        transform, choice = fit_purifier(training, demos, seeds, report)
+        transform = fit_purifier(training, demos, seeds, report)
         demos = DemoSet(demos.optimal, transform(demos.supplementary, seed=seed))
         step = getattr(getattr(transform, "purifier", None), "reverse_step", None)
 
@@ -82,7 +81,7 @@ def train(
         log(row)
 
     learnt = _learn(training, demos, seeds, folder, told)
-    return replace(learnt, choice=choice, reverse_step=step, seconds=perf_counter() - began)
+    return replace(learnt, reverse_step=step, seconds=perf_counter() - began)
 
 
 def check_training(training: Training, demos: DemoSet) -> None:
@@ -117,24 +116,24 @@ def _check_online(method: OnlineMethod, demos: DemoSet, task: Task | None) -> No
         confidence.known(demos, task, Seeds(0)("check"))
 
 
-def fit_purifier(
-    training: Training, demos: DemoSet, seeds: Seeds, report: Report
-) -> tuple[Transform, Choice | None]:
-    """The fitted purifier, and how its step was chosen."""
+def fit_purifier(training: Training, demos: DemoSet, seeds: Seeds, report: Report) -> Transform:
+    """The fitted purifier, at the step that should teach a policy best if it is to be chosen."""
     purifier = training.purifier
     assert purifier is not None
+
+    def choosing(done: int, total: int) -> None:
+        report("choosing the step", done, total)
 
     def fitting(done: int, total: int) -> None:
         report("fitting the purifier", done, total)
 
-    if training.auto and isinstance(purifier, DiffusionPurifier):
-        choice = choose_reverse_step(
-            purifier, demos, seeds, progress=lambda d, n: report("choosing the step", d, n)
-        )
-        chosen = replace(purifier, reverse_step=choice.for_policy)
-        up_to = choice.up_to(choice.for_policy)
-        return chosen.fit(demos, seeds, up_to=up_to, progress=fitting), choice
-    return purifier.fit(demos, seeds, progress=fitting), None
+    if not isinstance(purifier, DiffusionPurifier):
+        return purifier.fit(demos, seeds, progress=fitting)
+    if training.auto:
+        choice = choose_reverse_step(purifier, demos, seeds, progress=choosing)
+        purifier = replace(purifier, reverse_step=choice.for_policy)
+    up_to = max(CANDIDATES) if purifier.reverse_step else 0  # better than up to its step alone
+    return purifier.fit(demos, seeds, up_to=up_to, progress=fitting)
 
 
 def _learn(
@@ -155,7 +154,6 @@ def _learn(
     return Trained(
         policy=policy,
         weights=weights,
-        choice=None,
         reverse_step=None,
         seconds=0.0,
         diverged=diverged,

@@ -1,8 +1,8 @@
 """Choosing the reverse step without an environment.
 
 **Recovery** (`choose_reverse_step`, what "auto" does). D_o is split into folds. For each, a
-denoiser is trained on the rest. It guesses, from the state alone, the actions of D_s and of the
-fold:
+denoiser is trained on the rest. It guesses from the state, beginning at the usual action of D_o,
+the actions of D_s and of the fold:
 
     gap = mean (a - a_hat(s))^2 over D_s  -  the same over the fold          per action column
 
@@ -41,6 +41,7 @@ from typing import Self
 
 import numpy as np
 
+from elute.columns import still
 from elute.diffusion.schedule import Floats
 from elute.episodes import Array, Piece
 from elute.errors import EluteError
@@ -60,8 +61,10 @@ MOST_ROWS = 5000
 FOLDS = 2
 FEW_ROWS = 60
 """Up to here folds are interleaved: halves of one short run would not cover each other."""
-SPOILT_ROWS, COPIES = 512, 4
-"""So many rows are spoilt, or fewer as often as makes so many; each so often at least."""
+MOVED_ROWS = 512
+"""Of D_s that are purified to see how far a step moves them."""
+SPOILT_ROWS, COPIES = 128, 16
+"""So many held-out rows are spoilt at most, each so often at least: copies tell bias from noise."""
 BLOCKS = 20
 """Of D_s, dealt in turn: halves of data that was sorted would not cover each other."""
 FAILURE_PROB = 0.05
@@ -78,11 +81,11 @@ class Choice:
     """What speaks for each reverse step."""
 
     errors: Mapping[int, float]
-    """Expected squared error of purified actions at each candidate."""
+    """Expected squared error of purified actions, in deviations of each column."""
     policy_errors: Mapping[int, float]
-    """That of a policy cloned from them, in deviations of each column."""
-    noise: tuple[float, ...]
-    """How far D_s strays, per action column (standard deviation)."""
+    """That of a policy cloned from them."""
+    strays: tuple[float, ...]
+    """How far D_s strays, by noise and by habit, per action column (standard deviation)."""
 
     @property
     def for_actions(self) -> int:
@@ -93,10 +96,6 @@ class Choice:
     def for_policy(self) -> int:
         """The step whose rows should teach a policy best."""
         return min(self.policy_errors, key=lambda step: self.policy_errors[step])
-
-    def up_to(self, step: int) -> int:
-        """What the network that is used must know: as much as those that were compared."""
-        return max(self.errors) if step else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,36 +132,38 @@ def choose_reverse_step(
     """What to expect of each candidate, from D_o and D_s alone.
 
     Raises:
-        EluteError: D_o has too few rows to hold any out.
+        EluteError: D_o has too few rows to hold any out, or no action column is continuous.
     """
     free = purifiable(demos.optimal.action_columns)  # a gripper is not purified, so not judged
     if not free.any():
         raise EluteError("no action column is continuous, so there is no step to choose")
     _check_optimal(demos)
+    n_rows = demos.supplementary.episodes.n_rows
     rows = at_most(demos.supplementary, MOST_ROWS, seeds)  # a large file is read once
     demos = DemoSet(demos.optimal, rows)
-    strays, scale = straying(demos, seeds), action_scale(demos)
+    strays, scale = straying(demos, seeds), action_units(demos)[1]
+    averaged = strays.averaged * n_rows / len(rows)  # by a clone of all rows
+    usual = demos.optimal.actions.mean(axis=0)
     of_actions, of_policies = (dict.fromkeys(candidates, 0.0) for _ in range(2))
     variance = np.zeros(len(free))
     for fold, (held, trained, supplementary) in enumerate(
         _trained(purifier, demos, seeds, candidates)
     ):
-        surprising = surprise(trained, supplementary)
-        gap = np.where(free, np.maximum(surprising - surprise(trained, held), 0.0), 0.0)
+        surprising = surprise(trained, supplementary, usual)
+        gap = np.maximum(surprising - surprise(trained, held, usual), 0.0) * free
         noise, habit, ignorance = strays.split(gap)
         variance += (noise + habit) / FOLDS
         known = held.pick(sample_rows(len(held), SPOILT_ROWS, seeds))
         spoilt = _spoilt(known, noise, seeds("spoil", fold))
-        some = supplementary.pick(sample_rows(len(supplementary), SPOILT_ROWS, seeds))
+        some = supplementary.pick(sample_rows(len(supplementary), MOVED_ROWS, seeds))
         for candidate in candidates:
             purify = trained.at(candidate)
             bias, spread = _missed(purify(spoilt, seed=seeds.root).actions, known.actions)
             moved = ((purify(some, seed=seeds.root).actions - some.actions) ** 2).mean(axis=0)
-            share = np.sqrt(np.minimum(moved / np.maximum(surprising, TINY), 1.0))
+            share = np.sqrt(np.minimum(moved / np.maximum(surprising, TINY * scale**2), 1.0))
             stays = bias + (1 - share) ** 2 * habit + share**2 * ignorance
-            policy = (stays + spread / strays.averaged) / scale**2
-            of_actions[candidate] += float((stays + spread)[free].mean()) / FOLDS
-            of_policies[candidate] += float(policy[free].mean()) / FOLDS
+            for totals, left in ((of_actions, spread), (of_policies, spread / averaged)):
+                totals[candidate] += float(((stays + left) / scale**2)[free].mean()) / FOLDS
         progress(fold + 1, FOLDS)
     return Choice(of_actions, of_policies, tuple(np.sqrt(variance).tolist()))
 
@@ -173,12 +174,14 @@ def straying(demos: DemoSet, seeds: Seeds) -> Straying:
     Elsewhere than in the states of D_o, D_s is taken to have habits alike. Both parts hold the
     clone's own error, too, so they are rather too much than too little.
     """
-    scale, rows = action_scale(demos), _plain(demos.supplementary)
+    rows = _plain(demos.supplementary)
     check_finite(rows, "D_s")
+    mean, scale = action_units(demos)
     if len(rows) < 2 * FOLDS:
         return Straying.unknown(len(scale))
-    rows = _with_actions(rows, rows.actions / scale)  # a network learns numbers of the size of 1
-    optimal = _with_actions(demos.optimal, demos.optimal.actions / scale)
+    rows, optimal = (  # a network learns numbers of the size of 1
+        _with_actions(part, (part.actions - mean) / scale) for part in (rows, demos.optimal)
+    )
     whole = CAREFUL_CLONE.clone(rows, seeds("straying"))
     halves = _folds(rows, BLOCKS)
     clones = [
@@ -197,16 +200,16 @@ def straying(demos: DemoSet, seeds: Seeds) -> Straying:
     )
 
 
-def action_scale(demos: DemoSet) -> Array:
-    """The deviation of each action column; 1 if it has none."""
+def action_units(demos: DemoSet) -> tuple[Array, Array]:
+    """Mean and deviation of each action column; 1 if it has none."""
     both = np.concatenate([demos.optimal.actions, demos.supplementary.actions])
-    deviation: Array = both.std(axis=0, dtype=np.float64)
-    return np.where(deviation > TINY, deviation, 1.0)
+    mean, deviation = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
+    return mean, np.where(still(mean, deviation), 1.0, deviation)
 
 
 def _spoilt(known: Demonstrations, noise: Array, rng: np.random.Generator) -> Demonstrations:
     """Copies of all rows, one after the other, with noise of this variance on their actions."""
-    copies = max(COPIES, -(-SPOILT_ROWS // len(known)))
+    copies = max(COPIES, -(-SPOILT_ROWS * COPIES // len(known)))
     repeated = known.take(known.episodes.pieces(0, len(known)) * copies)
     drawn = np.sqrt(noise) * rng.standard_normal(repeated.actions.shape)
     return _with_actions(repeated, repeated.actions + drawn)
@@ -217,7 +220,7 @@ def _missed(recovered: Array, right: Array) -> tuple[Array, Array]:
     copies = recovered.reshape(-1, *right.shape)
     variance: Array = copies.var(axis=0, ddof=1).mean(axis=0)
     missed = ((copies.mean(axis=0) - right) ** 2).mean(axis=0)
-    return np.maximum(missed - variance / len(copies), 0.0), variance
+    return missed - variance / len(copies), variance  # below 0 by chance, so that means are right
 
 
 def _action_error(policy: StoredPolicy, rows: Demonstrations) -> Array:
@@ -252,7 +255,7 @@ def _trained(
     _check_optimal(demos)
     supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
     for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
-        highest = replace(purifier, reverse_step=max(1, *candidates))
+        highest = replace(purifier, reverse_step=max(*CANDIDATES, *candidates))
         trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
         yield held, trained, supplementary
 
@@ -266,11 +269,13 @@ def _check_optimal(demos: DemoSet) -> None:
     check_finite(demos.optimal, "D_o")  # the fold with the bad row may come last
 
 
-def surprise(trained: DiffusionTransform, rows: Demonstrations) -> Array:
-    """Mean squared difference, per column, of the actions to what their states alone suggest."""
+def surprise(trained: DiffusionTransform, rows: Demonstrations, usual: Array) -> Array:
+    """Mean squared difference, per column, of the actions to what their states suggest.
+
+    The guess begins at the usual action of D_o, of which some is left in it.
+    """
     blind = replace(trained, purifier=replace(trained.purifier, target="inpaint"))
-    mean = trained.normaliser.mean[trained.n_observations :]
-    guessed = blind(_with_actions(rows, np.broadcast_to(mean, rows.actions.shape)))
+    guessed = blind(_with_actions(rows, np.broadcast_to(usual, rows.actions.shape)))
     surprise: Array = ((guessed.actions - rows.actions) ** 2).mean(axis=0)
     return surprise
 

@@ -109,7 +109,8 @@ def reverse_step_section(purifications: Sequence[Purification]) -> Section:
     ]
     told = (
         "Optimal actions that were held out are spoilt, purified at every step that is tried, and "
-        "compared with the truth. No simulator is needed. Step 0 is no purification."
+        "compared with the truth; habits that are left and wrong guesses are added. No simulator "
+        "is needed. Step 0 is no purification."
     )
     content = join([element("p", told), element("div", *panels, class_="panels")])
     return Section("reverse-step", "How far to go back", content if panels else Html())

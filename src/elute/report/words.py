@@ -210,8 +210,10 @@ def _purified(name: str, facts: Mapping[str, Any]) -> str:
     step, errors = facts.get("reverse_step"), facts.get("heldout_error") or {}
     if step == 0:
         return (
-            f"{name} was left as it was: at none of the reverse steps that were tried are spoilt "
-            "optimal actions recovered."
+            f"{name} was left as it was: its actions should err more after purification, "
+            "whichever reverse step is taken."
+            if facts.get("reverse_step_why") != "given"
+            else f"{name} was left as it was: reverse step 0 was asked for."
         )
     moved = [column for column, by in (facts.get("moved") or {}).items() if by > 0]
     columns = len(facts.get("moved") or {})
