@@ -5,8 +5,8 @@
 D_o is the first 50 rows of an expert's episode (`paper`), which has hardly begun to walk then, or
 all of it (`episode`). The expert is at hand, so the error of a policy cloned from purified rows is
 known in every state of D_s. "By actions" is the step at which purified actions are expected to err
-least, "unbounded" what is chosen if clones of D_s are not asked how it strays. A line of
-`benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done again.
+least. A line of `benchmarks/results/choice.jsonl` is written as it is measured; what is there is
+not done again.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -74,8 +73,6 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
     )
     both, seeds = run_demos(run, None, None), Seeds(0)
     choice = select.choose_reverse_step(PURIFIER, both, seeds)
-    with patch.object(select, "straying", nothing_known):
-        unbounded = select.choose_reverse_step(PURIFIER, both, seeds).for_policy
     rows = both.supplementary
     expert = load_policy(shipped_path(task))
     fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
@@ -95,20 +92,14 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
         "best": min(errors, key=lambda step: errors[step]),
         "chosen": choice.for_policy,
         "by_actions": choice.for_actions,
-        "unbounded": unbounded,
         "errors": {str(step): round(error, 4) for step, error in errors.items()},
         "action_errors": {str(step): round(error, 4) for step, error in of_actions.items()},
     }
 
 
-def nothing_known(demos: DemoSet, seeds: Seeds) -> select.Straying:
-    """No clone is asked."""
-    return select.Straying.unknown(demos.optimal.actions.shape[1])
-
-
 def told(row: dict[str, Any]) -> str:
     """A row of a table."""
-    steps = {name: row[name] for name in ("best", "chosen", "by_actions", "unbounded")}
+    steps = {name: row[name] for name in ("best", "chosen", "by_actions")}
     cells = [f"{step}, {row['errors'][str(step)]:.3f}" for step in steps.values()]
     return " | ".join(
         [row["regime"], row["task"], row["demos"], f"{row['errors']['0']:.3f}", *cells]

@@ -239,7 +239,7 @@ def test_a_training_survives_what_fails_after_it(files, run_here, monkeypatch):
         broken.setattr(purify, "save", full_disk)
         assert run_here(*arguments)[0] == 2
     assert checkpoint.exists()
-    code, _, said = run_here(*arguments[:-3], 6, "-o", out)
+    code, _, said = run_here(*arguments, "--seed", 1)
     assert code == 0
     assert "is of another training; beginning anew" in said
     assert not checkpoint.exists()
