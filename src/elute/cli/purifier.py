@@ -24,7 +24,7 @@ from elute.purify.artefact import load_transform
 from elute.purify.clip import ClippedTransform, action_bounds
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.purifier import Transform
-from elute.purify.select import CANDIDATES, FOLDS, Choice, choose_reverse_step
+from elute.purify.select import CANDIDATES, FOLDS, Choice, choose_reverse_step, trained_up_to
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -75,7 +75,7 @@ def _trained(
     if checkpoint.exists():
         say(f"going on with the training in {checkpoint}; delete it to begin anew")
     with progress("training") as update:
-        up_to = max(CANDIDATES) if purifier.reverse_step else 0  # better than up to its step alone
+        up_to = trained_up_to(purifier.reverse_step)
         fit = partial(purifier.fit, demos, seeds, up_to=up_to, checkpoint=checkpoint)
         try:
             return fit(progress=update)

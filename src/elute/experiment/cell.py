@@ -38,7 +38,7 @@ from elute.policy import StoredPolicy, load_policy, save_policy
 from elute.purify.artefact import load_transform, save_transform
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
-from elute.purify.select import CANDIDATES, choose_reverse_step
+from elute.purify.select import choose_reverse_step, trained_up_to
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -271,8 +271,9 @@ class _Cell:
         if not isinstance(purifier, DiffusionPurifier):
             began = process_time()
             return purifier.fit(self.demos, self.seeds), {"fit": process_time() - began}
-        up_to = max(CANDIDATES) if self.run.auto and purifier.reverse_step else self.run.max_step
-        highest = replace(purifier, reverse_step=max(purifier.reverse_step, up_to))
+        step = purifier.reverse_step
+        up_to = trained_up_to(step) if self.run.auto else self.run.max_step
+        highest = replace(purifier, reverse_step=max(step, up_to))
         with stage(self.place.cache, "model", self.facts | {"purifier": _json(highest)}) as kept:
             path = kept.path("model.safetensors")
             if not kept.done:

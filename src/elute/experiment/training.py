@@ -25,7 +25,7 @@ from elute.learners.learner import Log, Policy, Weighing, needs_transitions, sil
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
-from elute.purify.select import CANDIDATES, choose_reverse_step
+from elute.purify.select import choose_reverse_step, trained_up_to
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -132,7 +132,7 @@ def fit_purifier(training: Training, demos: DemoSet, seeds: Seeds, report: Repor
     if training.auto:
         choice = choose_reverse_step(purifier, demos, seeds, progress=choosing)
         purifier = replace(purifier, reverse_step=choice.for_policy)
-    up_to = max(CANDIDATES) if purifier.reverse_step else 0  # better than up to its step alone
+    up_to = trained_up_to(purifier.reverse_step)
     return purifier.fit(demos, seeds, up_to=up_to, progress=fitting)
 
 

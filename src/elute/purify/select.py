@@ -121,6 +121,14 @@ class Straying:
         return noise, habit, gap - noise - habit
 
 
+def trained_up_to(step: int) -> int:
+    """What a network shall know that is used at this step: as much as those that are compared.
+
+    One that is trained up to a small step alone is worse there.
+    """
+    return max(step, *CANDIDATES) if step else 0
+
+
 def choose_reverse_step(
     purifier: DiffusionPurifier,
     demos: DemoSet,
