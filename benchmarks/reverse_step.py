@@ -20,17 +20,16 @@ from elute.demos.audit.repair import realign
 from elute.demos.corrupt import corrupt
 from elute.demos.files import load
 from elute.purify.controls import NearestPurifier, RelabelPurifier
-from elute.purify.diffusion import DiffusionPurifier
-from elute.purify.purifier import Target
-from elute.purify.select import (
-    CANDIDATES,
-    choose_reverse_step,
+from elute.purify.criteria import (
     first_alike,
     policy_errors,
     telling_apart,
     telling_purified,
     theorem_step,
 )
+from elute.purify.diffusion import DiffusionPurifier
+from elute.purify.purifier import Target
+from elute.purify.select import CANDIDATES, choose_reverse_step
 from elute.purify.wiener import WienerPurifier
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet

@@ -1,17 +1,21 @@
-"""Denoisers that are known exactly, and the purifiers around them."""
+"""Denoisers that are known exactly and the purifiers around them; data to train quick ones on."""
 
 import numpy as np
 import torch
 from torch import nn
 
 from elute.columns import columns
+from elute.demos.corrupt import corrupt
+from elute.demos.pointmass import pointmass
+from elute.diffusion.ddpm import Training
 from elute.diffusion.schedule import Schedule
 from elute.episodes import Episodes
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.normaliser import Normaliser
-from elute.types import Demonstrations
+from elute.types import Demonstrations, DemoSet
 
 LINEAR = Schedule.linear()
+QUICK = DiffusionPurifier(training=Training(updates=200, check_every=100))
 
 
 class GaussianDenoiser(nn.Module):
@@ -78,3 +82,10 @@ def chain_variance(spread, step):
         keep = (1 - beta / (a * spread**2 + 1 - a)) / np.sqrt(1 - beta)
         v = keep**2 * v + (beta if i > 1 else 0.0)
     return v
+
+
+def noisy_pointmass(level):
+    """Four good episodes, and twelve with noise of this level on their actions."""
+    driven = pointmass(30, noise=0.02)
+    good, other = driven.select(range(4)), driven.select(range(4, 16))
+    return DemoSet(optimal=good, supplementary=corrupt(other, "gaussian", level))

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import LINEAR, GaussianDenoiser, around, demonstrations
-from scipy.stats import chi2
+from oracles import QUICK, noisy_pointmass
 
 from builders import assert_same_rows, plain
 from elute.columns import Column
@@ -16,34 +15,13 @@ from elute.episodes import Episodes, Piece
 from elute.errors import EluteError
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
-from elute.purify.select import (
-    Straying,
-    at_most,
-    choose_reverse_step,
-    first_alike,
-    policy_errors,
-    steepness,
-    straying,
-    telling_apart,
-    telling_purified,
-    theorem_step,
-)
+from elute.purify.select import Straying, at_most, choose_reverse_step, straying
 from elute.rng import Seeds
-from elute.theory.bounds import noise_bound
-from elute.theory.inflection import inflection
 from elute.types import Demonstrations, DemoSet
-
-QUICK = DiffusionPurifier(training=Training(updates=200, check_every=100))
-
-
-def demos(level):
-    driven = pointmass(30, noise=0.02)
-    good, other = driven.select(range(4)), driven.select(range(4, 16))
-    return DemoSet(optimal=good, supplementary=corrupt(other, "gaussian", level))
 
 
 def test_noise_calls_for_a_step_and_every_candidate_is_reported():
-    choice = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 60, 200))
+    choice = choose_reverse_step(QUICK, noisy_pointmass(2.0), Seeds(0), candidates=(0, 60, 200))
     assert set(choice.errors) == {0, 60, 200}
     assert set(choice.policy_errors) == {0, 60, 200}
     assert choice.for_actions > 0
@@ -52,7 +30,9 @@ def test_noise_calls_for_a_step_and_every_candidate_is_reported():
 
 
 def test_more_noise_calls_for_a_larger_step_and_actions_for_more_than_policies():
-    calm, wild = (choose_reverse_step(QUICK, demos(level), Seeds(0)) for level in (0.0, 2.0))
+    calm, wild = (
+        choose_reverse_step(QUICK, noisy_pointmass(level), Seeds(0)) for level in (0.0, 2.0)
+    )
     assert calm.for_actions < wild.for_actions
     assert wild.for_policy < wild.for_actions  # cloning averages noise by itself
 
@@ -72,7 +52,7 @@ def test_the_expected_error_is_that_of_a_policy_cloned_from_purified_rows():
 
 
 def test_the_noise_is_estimated_from_the_two_sets_alone():
-    found = choose_reverse_step(QUICK, demos(2.0), Seeds(0), candidates=(0, 300)).strays
+    found = choose_reverse_step(QUICK, noisy_pointmass(2.0), Seeds(0), candidates=(0, 300)).strays
     assert found == pytest.approx((2.0, 2.0), rel=0.25)
 
 
@@ -119,7 +99,7 @@ def in_units(demos, unit, offset):
 
 def test_the_unit_of_an_action_and_where_it_begins_do_not_matter():
     unit, offset = np.array([1e-3, 1.0]), np.array([0.0, 50.0])  # metres, degrees
-    given = demos(1.0)
+    given = noisy_pointmass(1.0)
     scaled = DemoSet(*(in_units(d, unit, offset) for d in (given.optimal, given.supplementary)))
     found, same = straying(scaled, Seeds(0)), straying(given, Seeds(0))
     assert found.noise / unit**2 == pytest.approx(same.noise, rel=0.05)
@@ -179,7 +159,7 @@ def test_the_error_that_is_expected_is_that_of_purified_actions():
 
 
 def test_a_value_that_is_no_number_is_told_with_its_source():
-    given = demos(1.0)
+    given = noisy_pointmass(1.0)
     actions = given.supplementary.actions.copy()
     actions[3, 0] = np.nan
     broken = DemoSet(given.optimal, replace(given.supplementary, actions=actions))
@@ -188,21 +168,15 @@ def test_a_value_that_is_no_number_is_told_with_its_source():
 
 
 def test_too_few_rows_to_clone_bound_nothing():
-    given = demos(1.0)
+    given = noisy_pointmass(1.0)
     few = DemoSet(given.optimal, given.supplementary.first(3))
     assert np.isinf(straying(few, Seeds(0)).noise).all()
 
 
-def test_the_policy_criterion_reports_every_candidate(monkeypatch):
-    monkeypatch.setattr(select, "CLONE", select.BC(updates=50))
-    errors = policy_errors(QUICK, demos(2.0), Seeds(0), candidates=(0, 200))
-    assert set(errors) == {0, 200}
-    assert all(value > 0 for value in errors.values())
-
-
 def test_the_same_seed_chooses_the_same():
     one, other = (
-        choose_reverse_step(QUICK, demos(1.0), Seeds(3), candidates=(0, 100)) for _ in range(2)
+        choose_reverse_step(QUICK, noisy_pointmass(1.0), Seeds(3), candidates=(0, 100))
+        for _ in range(2)
     )
     assert one == other
 
@@ -217,7 +191,7 @@ def test_no_more_rows_than_promised_are_looked_at(monkeypatch):
         return fit(self, demos, *args, **options)
 
     monkeypatch.setattr(DiffusionPurifier, "fit", watched)
-    choose_reverse_step(QUICK, demos(1.0), Seeds(0), candidates=(0, 50))
+    choose_reverse_step(QUICK, noisy_pointmass(1.0), Seeds(0), candidates=(0, 50))
     assert seen == [50, 50]
 
 
@@ -254,7 +228,7 @@ def test_held_out_rows_are_not_trained_on(monkeypatch):
         return fit(self, demos, *args, **options)
 
     monkeypatch.setattr(DiffusionPurifier, "fit", watched)
-    given = demos(1.0)
+    given = noisy_pointmass(1.0)
     choose_reverse_step(QUICK, given, Seeds(0), candidates=(0, 50))
     rows = [set(map(bytes, part.pairs)) for part in fitted]
     assert rows[0].isdisjoint(rows[1])
@@ -262,100 +236,14 @@ def test_held_out_rows_are_not_trained_on(monkeypatch):
 
 
 def test_too_few_optimal_rows_are_refused():
-    given = demos(1.0)
+    given = noisy_pointmass(1.0)
     with pytest.raises(EluteError, match="too few"):
         choose_reverse_step(QUICK, DemoSet(given.optimal.first(3), given.supplementary), Seeds(0))
 
 
-def test_sets_are_told_apart_until_noise_covers_the_difference():
-    accuracy = telling_apart(QUICK, demos(1.0), Seeds(0), candidates=(0, 1000))
-    assert accuracy[0] > 0.65
-    assert accuracy[1000] == pytest.approx(0.5, abs=0.1)
-
-
-def test_equal_sets_cannot_be_told_apart():
-    driven = pointmass(60)
-    same = DemoSet(
-        *(driven.take([Piece(row, 1) for row in range(first, len(driven), 2)]) for first in (0, 1))
-    )
-    accuracy = telling_apart(QUICK, same, Seeds(0), candidates=(0,))
-    assert accuracy[0] < 0.62
-    assert np.isfinite(accuracy[0])
-
-
-def test_the_schedule_decides_how_much_noise_covers_a_difference():
-    accuracy = {
-        schedule: telling_apart(
-            replace(QUICK, schedule=schedule), demos(1.0), Seeds(0), candidates=(300,)
-        )[300]
-        for schedule in ("linear", "cosine")
-    }
-    assert accuracy["linear"] < accuracy["cosine"]  # alpha_bar: .39 against .79
-
-
-def test_purified_rows_become_hard_to_tell_from_good_ones():
-    rng = np.random.default_rng(0)
-    good, bad = rng.standard_normal((2, 300, 3))
-    good[:, 2], bad[:, 2] = good[:, 0] + 0.3 * good[:, 2], bad[:, 0] + 1.5 * bad[:, 2]
-    given = DemoSet(demonstrations(good), demonstrations(bad))
-    joint = replace(QUICK, target="joint", descents=20)
-    accuracy = telling_purified(joint, given, Seeds(0), candidates=(0, 300))
-    assert accuracy[0] > 0.65
-    assert first_alike(accuracy, given) == 300
-
-
-def test_the_first_step_at_which_sets_are_alike():
-    given = demos(1.0)
-    few = DemoSet(given.optimal.first(50), given.supplementary.first(500))
-    # 95 % of guesses at 50 and 500 rows lie below 0.5 + 1.645 sqrt((1/50 + 1/500) / 16) = 0.561
-    assert first_alike({0: 0.9, 10: 0.562, 30: 0.560, 60: 0.5}, few) == 30
-    assert first_alike({0: 0.9, 10: 0.8}, few) is None
-
-
-def gaussian_steepness(spread, spread_s, dimension):
-    """2 ||x|| / (alpha_bar s^2 + 1 - alpha_bar) with x ~ N(0, alpha_bar v^2 + 1 - alpha_bar)."""
-    a = LINEAR.alpha_bar[1:]
-    size = np.sqrt(a * spread_s**2 + 1 - a) * np.sqrt(chi2.ppf(0.05, dimension))
-    least = np.minimum.accumulate(2 * size / (a * spread**2 + 1 - a))
-    return np.concatenate([[np.inf], least]) / noise_bound(dimension, 0.05)
-
-
-@pytest.mark.parametrize(("spread", "spread_s"), [(0.3, 0.3), (0.3, 0.9), (0.8, 1.2)])
-def test_the_steepness_and_the_root_of_the_theorem_for_gaussian_data(spread, spread_s):
-    rows = spread_s * np.random.default_rng(0).standard_normal((4000, 8))
-    trained = around(GaussianDenoiser(0.0, spread), 8, reverse_step=1)
-    found = steepness(trained, demonstrations(rows), Seeds(0))
-    expected = gaussian_steepness(spread, spread_s, 8)
-    np.testing.assert_allclose(found[1:], expected[1:], rtol=0.05)
-    roots = [inflection(LINEAR, ratio) for ratio in (found, expected)]
-    assert roots[0] == pytest.approx(roots[1], abs=5)
-    assert 100 < roots[1] < 400
-
-
-def test_noise_in_the_data_raises_the_root_of_the_theorem():
-    roots = [inflection(LINEAR, gaussian_steepness(0.3, noisy, 8)) for noisy in (0.3, 0.9, 2.0)]
-    assert roots == sorted(roots)
-    assert roots[0] < roots[2]
-
-
-def test_only_the_columns_that_are_purified_count():
-    rows = demonstrations(np.random.default_rng(0).standard_normal((50, 4)))
-    network = GaussianDenoiser(0.0, 0.5)
-    for target, width in (("joint", 4), ("inpaint", 1)):
-        trained = around(network, 4, reverse_step=1, target=target)
-        assert trained.scores(rows, 10, np.random.default_rng(0)).shape == (50, width)
-
-
-def test_the_theorem_names_a_step_for_a_trained_denoiser():
-    quick = replace(QUICK, n_steps=50, reverse_step=50)
-    root = theorem_step(quick, demos(1.0), Seeds(0))
-    assert 0 < root <= 50
-    assert root == theorem_step(quick, demos(1.0), Seeds(0))
-
-
 @pytest.mark.parametrize("target", ["joint", "inpaint"])
 def test_actions_that_never_change_need_no_step(target):
-    given = demos(0.5)
+    given = noisy_pointmass(0.5)
     still = DemoSet(
         *(replace(rows, actions=np.zeros_like(rows.actions))
           for rows in (given.optimal, given.supplementary))

@@ -17,9 +17,10 @@ from elute.episodes import Array
 from elute.errors import EluteError
 from elute.experiment.purifiers import parse_target
 from elute.purify.artefact import load_transform
+from elute.purify.criteria import THEOREM_ROWS
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
 from elute.purify.purifier import check_widths, purifiable
-from elute.purify.select import MOST_ROWS, THEOREM_ROWS, at_most, choose_reverse_step, surprise
+from elute.purify.select import MOST_ROWS, at_most, choose_reverse_step, surprise
 from elute.purify.wiener import covariance
 from elute.rng import Seeds
 from elute.theory.claims.claim import Checked

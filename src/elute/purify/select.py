@@ -18,41 +18,24 @@ bias and variance of a recovered action are over the noise, and m is the number 
 averages over: cloning takes out noise by itself, what it cannot take out is the rest. With m = 1 it
 is the error of the purified actions. The least error wins: that of actions where clean rows are
 wanted, that of a policy where one is cloned. Step 0, no purification, is among the candidates.
-
-**Policy** (`policy_errors`). D_s is purified at each candidate, a policy is cloned from it and the
-rest, and its error on the actions of the fold is measured. Slower, and flatter: cloning averages
-noise by itself.
-
-**Two samples** (`telling_apart`, `telling_purified`). The paper's criterion made operational: at
-which step can diffused D_s and diffused D_o no longer be told apart, or purified D_s and held-out
-rows of D_o as they are? A ridge classifier on x and x^2 is cross-validated; `first_alike` takes the
-first step at which it does no better than guessing.
-
-**Theorem** (`theorem_step`). The root of the corrected Theorem 4 (`theory/inflection.py`), with the
-gradient of log rho taken from the trained denoiser at diffused rows of D_s.
 """
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
 
 from elute.columns import still
-from elute.diffusion.schedule import Floats
 from elute.episodes import Array, Piece
 from elute.errors import EluteError
 from elute.learners.bc import BC
 from elute.policy import StoredPolicy
 from elute.purify.diffusion import DiffusionPurifier, DiffusionTransform
-from elute.purify.normaliser import Normaliser
 from elute.purify.purifier import Progress, purifiable
 from elute.rng import Seeds
-from elute.theory.bounds import noise_bound
-from elute.theory.inflection import inflection
 from elute.types import Demonstrations, DemoSet, DemoSource, check_finite, chunks
 
 CANDIDATES = (0, 10, 30, 60, 100, 150, 200, 300)
@@ -67,11 +50,7 @@ SPOILT_ROWS, COPIES = 128, 16
 """So many held-out rows are spoilt at most, each so often at least: copies tell bias from noise."""
 BLOCKS = 20
 """Of D_s, dealt in turn: halves of data that was sorted would not cover each other."""
-FAILURE_PROB = 0.05
-"""How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
-THEOREM_ROWS = 512
-CLONE = BC(updates=800, hold_out=0.0)
-CAREFUL_CLONE = replace(CLONE, hold_out=0.2)
+CAREFUL_CLONE = BC(updates=800, hold_out=0.2)
 """Stops in time: one that follows the noise of its rows scatters more."""
 TINY = 1e-12
 
@@ -155,7 +134,7 @@ def choose_reverse_step(
     of_actions, of_policies = (dict.fromkeys(candidates, 0.0) for _ in range(2))
     variance = np.zeros(len(free))
     for fold, (held, trained, supplementary) in enumerate(
-        _trained(purifier, demos, seeds, candidates)
+        trained_folds(purifier, demos, seeds, candidates)
     ):
         surprising = surprise(trained, supplementary, usual)
         gap = np.maximum(surprising - surprise(trained, held, usual), 0.0) * free
@@ -182,7 +161,7 @@ def straying(demos: DemoSet, seeds: Seeds) -> Straying:
     Elsewhere than in the states of D_o, D_s is taken to have habits alike. Both parts hold the
     clone's own error, too, so they are rather too much than too little.
     """
-    rows = _plain(demos.supplementary)
+    rows = plain(demos.supplementary)
     check_finite(rows, "D_s")
     mean, scale = action_units(demos)
     if len(rows) < 2 * FOLDS:
@@ -191,19 +170,19 @@ def straying(demos: DemoSet, seeds: Seeds) -> Straying:
         _with_actions(part, (part.actions - mean) / scale) for part in (rows, demos.optimal)
     )
     whole = CAREFUL_CLONE.clone(rows, seeds("straying"))
-    halves = _folds(rows, BLOCKS)
+    halves = folds(rows, BLOCKS)
     clones = [
         CAREFUL_CLONE.clone(rest, seeds("straying", fold)) for fold, (_, rest) in enumerate(halves)
     ]
     scatter = np.mean(
-        [_action_error(clone, held) for clone, (held, _) in zip(clones, halves, strict=True)],
+        [action_error(clone, held) for clone, (held, _) in zip(clones, halves, strict=True)],
         axis=0,
     )
     one, other = (clone.act(rows.observations) for clone in clones)
     variance = ((one - other) ** 2).mean(axis=0) / 2  # of either; of the whole one, half of that
     return Straying(
         noise=scatter * scale**2,
-        habit=_action_error(whole, optimal) * scale**2,
+        habit=action_error(whole, optimal) * scale**2,
         averaged=np.maximum(scatter / np.maximum(variance / 2, TINY), 1.0),
     )
 
@@ -231,38 +210,19 @@ def _missed(recovered: Array, right: Array) -> tuple[Array, Array]:
     return missed - variance / len(copies), variance  # below 0 by chance, so that means are right
 
 
-def _action_error(policy: StoredPolicy, rows: Demonstrations) -> Array:
+def action_error(policy: StoredPolicy, rows: Demonstrations) -> Array:
+    """Mean squared, per column."""
     error: Array = ((policy.act(rows.observations) - rows.actions) ** 2).mean(axis=0)
     return error
 
 
-def policy_errors(
-    purifier: DiffusionPurifier,
-    demos: DemoSet,
-    seeds: Seeds,
-    *,
-    candidates: Sequence[int] = CANDIDATES,
-) -> dict[int, float]:
-    """Held-out action error of a policy cloned from purified data, at each candidate."""
-    totals = dict.fromkeys(candidates, 0.0)
-    for fold, (held, trained, supplementary) in enumerate(
-        _trained(purifier, demos, seeds, candidates)
-    ):
-        rest = _folds(_plain(demos.optimal))[fold][1]
-        for candidate in candidates:
-            purified = trained.at(candidate)(supplementary, seed=seeds.root)
-            policy = CLONE.clone(rest + purified, seeds("select", fold, candidate))
-            totals[candidate] += float(_action_error(policy, held).mean()) / FOLDS
-    return totals
-
-
-def _trained(
+def trained_folds(
     purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds, candidates: Sequence[int]
 ) -> Iterator[tuple[Demonstrations, DiffusionTransform, Demonstrations]]:
     """For each fold: its rows, a purifier trained on the rest, and D_s."""
     _check_optimal(demos)
-    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
-    for fold, (held, rest) in enumerate(_folds(_plain(demos.optimal))):
+    supplementary = plain(at_most(demos.supplementary, MOST_ROWS, seeds))
+    for fold, (held, rest) in enumerate(folds(plain(demos.optimal))):
         highest = replace(purifier, reverse_step=max(*CANDIDATES, *candidates))
         trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
         yield held, trained, supplementary
@@ -292,12 +252,12 @@ def _with_actions(rows: Demonstrations, actions: Array) -> Demonstrations:
     return replace(rows, actions=actions.astype(np.float64))
 
 
-def _plain(demos: Demonstrations) -> Demonstrations:
+def plain(demos: Demonstrations) -> Demonstrations:
     """Only what a policy learns from, so that any two sets can be joined."""
     return replace(demos, rewards=None, next_observations=None, extras={}, origin=None)
 
 
-def _folds(
+def folds(
     demos: Demonstrations, blocks: int = FOLDS
 ) -> list[tuple[Demonstrations, Demonstrations]]:
     """(held out, the rest), twice; blocks of rows are dealt in turn."""
@@ -329,109 +289,3 @@ def at_most(source: DemoSource, n: int, seeds: Seeds) -> Demonstrations:
         if low < high:
             parts.append(rows.pick(chosen[low:high] - start))
     return replace(reduce(operator.add, parts), provenance=source.provenance)
-
-
-def telling_apart(
-    purifier: DiffusionPurifier,
-    demos: DemoSet,
-    seeds: Seeds,
-    *,
-    candidates: Sequence[int] = CANDIDATES,
-) -> dict[int, float]:
-    """Held-out accuracy of telling diffused D_s from diffused D_o at each step; 0.5 is chance."""
-    schedule = purifier.noise_schedule
-    sets = _scaled(demos.optimal, at_most(demos.supplementary, MOST_ROWS, seeds))
-    accuracy = {}
-    for step in candidates:
-        rng = seeds("telling apart", step)
-        noisy = [
-            schedule.signal[step] * x + schedule.noise[step] * rng.standard_normal(x.shape)
-            for x in sets
-        ]
-        accuracy[step] = _accuracy(noisy[0], noisy[1], rng)
-    return accuracy
-
-
-def telling_purified(
-    purifier: DiffusionPurifier,
-    demos: DemoSet,
-    seeds: Seeds,
-    *,
-    candidates: Sequence[int] = CANDIDATES,
-) -> dict[int, float]:
-    """Held-out accuracy of telling D_s, purified at each step, from rows of D_o not trained on.
-
-    Each row is purified by one draw: the mean of several spreads less than good rows do, which
-    tells it apart. Only `target="joint"` can reach chance if the states differ.
-    """
-    totals = dict.fromkeys(candidates, 0.0)
-    single = replace(purifier, draws=1)
-    for fold, (held, trained, supplementary) in enumerate(
-        _trained(single, demos, seeds, candidates)
-    ):
-        for step in candidates:
-            purified = trained.at(step)(supplementary, seed=seeds.root)
-            rng = seeds("telling purified", fold, step)
-            good, cleaned = _scaled(held, purified)
-            totals[step] += _accuracy(good, cleaned, rng) / FOLDS
-    return totals
-
-
-def first_alike(accuracy: Mapping[int, float], demos: DemoSet) -> int | None:
-    """The first step at which telling the sets apart is no better than guessing; none if it is.
-
-    Guesses are right in half of the rows of either set, give or take what so few rows allow.
-    """
-    rows = len(demos.optimal), min(len(demos.supplementary), MOST_ROWS)
-    spread = float(np.sqrt(sum(0.25 / n for n in rows) / 4))
-    chance = NormalDist(0.5, spread).inv_cdf(1 - FAILURE_PROB)
-    return next((step for step, value in accuracy.items() if value <= chance), None)
-
-
-def _scaled(one: Demonstrations, other: Demonstrations) -> list[Array]:
-    """Both in the units of both, without constant columns."""
-    pairs = [rows.pairs.astype(np.float64) for rows in (one, other)]
-    columns = (*one.observation_columns, *one.action_columns)
-    normaliser = Normaliser.fit(np.concatenate(pairs), columns)
-    return [normaliser.apply(rows)[:, normaliser.varies] for rows in pairs]
-
-
-def _accuracy(one: Array, other: Array, rng: np.random.Generator, folds: int = 5) -> float:
-    """Balanced accuracy of a ridge classifier on x and x^2, on held-out rows."""
-    features = np.concatenate([one, other])
-    features = np.concatenate([np.ones((len(features), 1)), features, features**2], axis=1)
-    label = np.concatenate([np.ones(len(one)), -np.ones(len(other))])
-    weight = np.where(label > 0, 0.5 / len(one), 0.5 / len(other))
-    fold = rng.permutation(len(label)) % folds
-    correct = np.zeros(len(label), dtype=bool)
-    ridge = 1e-2 * np.eye(features.shape[1])
-    for f in range(folds):
-        x, y, w = features[fold != f], label[fold != f], weight[fold != f]
-        solved = np.linalg.solve((x.T * w) @ x + ridge, (x.T * w) @ y)
-        correct[fold == f] = np.sign(features[fold == f] @ solved) == label[fold == f]
-    return float((weight * correct).sum())
-
-
-def theorem_step(purifier: DiffusionPurifier, demos: DemoSet, seeds: Seeds) -> int:
-    """The root of the corrected Theorem 4; N if there is none."""
-    supplementary = _plain(at_most(demos.supplementary, MOST_ROWS, seeds))
-    every_step = replace(purifier, reverse_step=purifier.n_steps)
-    trained = every_step.fit(DemoSet(_plain(demos.optimal), supplementary), seeds)
-    ratio = steepness(trained, at_most(supplementary, THEOREM_ROWS, seeds), seeds)
-    return inflection(purifier.noise_schedule, ratio)
-
-
-def steepness(trained: DiffusionTransform, rows: Demonstrations, seeds: Seeds) -> Floats:
-    """C~ / C at each step.
-
-    C~ is the least 2 ||grad log rho|| at these rows, diffused to any step up to there, but for the
-    share of rows that the theorem lets fail.
-    """
-    n_steps = trained.purifier.n_steps
-    least = np.full(n_steps + 1, np.inf)
-    dimension = 0
-    for step in range(1, trained.max_step + 1):
-        scores = trained.scores(rows, step, seeds("theorem", step))
-        dimension = scores.shape[1]
-        least[step] = 2 * np.quantile(np.linalg.norm(scores, axis=1), FAILURE_PROB)
-    return np.minimum.accumulate(least) / noise_bound(dimension, FAILURE_PROB)
