@@ -1,9 +1,10 @@
-"""Tables of README and docs, rebuilt from committed lines.
+"""Tables and figures of README and docs, rebuilt from committed lines.
 
-    python -m benchmarks.tables            # rewrites what stands between the marks
+    python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is the command that prints the table, in a comment; `<!-- end -->` is below it.
+A mark is a command in a comment. Below one that prints a table is `<!-- end -->`, below one that
+draws a figure the figure. Whether a figure is of today's lines is not checked.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MARK = re.compile(r"(<!-- (elute report [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
 def main() -> None:
@@ -25,7 +27,9 @@ def main() -> None:
     stale = []
     for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         before = page.read_text(encoding="utf-8")
-        after = MARK.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n{found[4]}", before)
+        after = MARK.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[4]}", before)
+        for command in [] if given.check else FIGURE.findall(before):
+            run(command)
         if after != before:
             stale.append(page.relative_to(ROOT))
             if not given.check:
@@ -35,17 +39,22 @@ def main() -> None:
     sys.exit(bool(given.check and stale))
 
 
-def printed(command: str) -> str:
+def table(command: str) -> str:
+    """What a command prints, for a page."""
+    return run(f"{command} --format markdown").strip() + "\n"
+
+
+def run(command: str) -> str:
     """What a command prints."""
     _, *arguments = shlex.split(command)
     done = subprocess.run(
-        [sys.executable, "-m", "elute", *arguments, "--format", "markdown"],
+        [sys.executable, "-m", "elute", *arguments],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
     )
-    return done.stdout.strip() + "\n"
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from elute.errors import EluteError
 Row = Mapping[str, Any]
 KEYS = {"digest", "method", "task", "demos", "regime", "seed", "run", "data", "metrics"}
 """Of every run."""
+NUMBERS = ("mean", "normalised", "success")
+RUN_KEYS = {"preset", "purifier", "settings"}
 
 
 class Read(NamedTuple):
@@ -44,12 +46,26 @@ def read(path: Path) -> Read:
             row = json.loads(line)
         except ValueError:
             row = None
-        if isinstance(row, dict) and row.keys() >= KEYS:
+        if _holds_run(row):
             rows.append(row)
             numbers.append(number)
         else:
             torn.append(number)
     return Read(rows, numbers, torn)
+
+
+def _holds_run(row: object) -> bool:
+    """Whether it says all that is asked of a line, in the types that are expected."""
+    if not (isinstance(row, dict) and row.keys() >= KEYS and type(row["seed"]) is int):
+        return False
+    run, metrics = row["run"], row["metrics"]
+    return (
+        isinstance(run, dict)
+        and run.keys() >= RUN_KEYS
+        and isinstance(metrics, dict)
+        and isinstance(row["data"], dict | None)
+        and all(isinstance(metrics.get(name), int | float | None) for name in NUMBERS)
+    )
 
 
 def append(path: Path, row: Row) -> None:

@@ -27,7 +27,7 @@ def test_the_paper_stands_beside_ours():
     assert (purified["paper"], purified["seeds"], purified["regime"]) == (
         1365,
         5,
-        "paper, real files",
+        "paper, real files realigned by 1",
     )
     assert purified["mean"] > cells["action-noise/heavy", "bc-all"]["mean"]
 
@@ -48,20 +48,37 @@ def test_summaries_are_told_to_machines(table):
         "methods"
     ]
     purified = next(m for m in methods if (m["method"], m["regime"]) == ("dp-bc", "episode"))
-    above, of = purified["above_baseline"]
-    assert 0 <= above <= of == purified["sets"] == 24
+    for found in purified["compared"].values():
+        assert 0 <= found["above"] <= found["sets"] == purified["sets"] == 24
 
 
 def test_a_regime_can_be_asked_for():
     where = ("--table", "1", "--results", ROOT / "results", "--json")
-    for regime, shown in (("episode", {"episode"}), ("paper", {"paper", "paper, real files"})):
+    real = "paper, real files realigned by 1"
+    for regime, shown in (("episode", {"episode"}), ("paper", {"paper", real})):
         found = json.loads(report(*where, "--regime", regime))
         assert {cell["regime"] for cell in found["cells"]} == shown
     done = elute("report", *where, "--regime", "epsode")
     assert done.returncode == 2
     assert "did you mean episode" in done.stderr
-    done = elute("report", "--figure", "elasticity", "--regime", "paper")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--figure", "elasticity", "--regime", "paper"), "--regime is for lines"),
+        (("--figure", "elasticity", "--results", LINES), "--results is for lines"),
+        (("--table", "1", "--results", LINES, "--json", "--format", "latex"), "--format is for"),
+        (("--figure", "summary", "--format", "latex"), "--format is for"),
+        (("--table", "1", "--results", "none.jsonl"), "--results names them"),
+        (("--html", "page.html", "--results", os.devnull), "no lines"),
+    ],
+)
+def test_a_flag_that_would_change_nothing_is_refused(tmp_path, flags, told):
+    done = elute("report", *flags, cwd=tmp_path)
     assert done.returncode == 2
+    assert told in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("table", "file"), [("1", "table1"), ("reverse-step", "reverse-step")])

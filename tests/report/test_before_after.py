@@ -9,8 +9,9 @@ import pytest
 from elute.demos.corrupt import corrupt
 from elute.demos.pointmass import pointmass
 from elute.errors import EluteError
-from elute.report import before_after
-from elute.report.before_after import BeforeAfter, check_figure, draw_before_after, most_moved
+from elute.report import figures
+from elute.report.before_after import BeforeAfter, draw_before_after, most_moved
+from elute.report.figures import check_figure
 
 CLEAN = pointmass(3)
 NOISY = corrupt(CLEAN, "gaussian", 0.6)
@@ -79,7 +80,7 @@ def test_nothing_moved_is_said(tmp_path):
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(before_after, "find_spec", lambda name: object())
+    monkeypatch.setattr(figures, "find_spec", lambda name: object())
     check_figure(tmp_path / "f.png")
     with pytest.raises(EluteError, match=r"figures end in \.png, \.pdf, \.svg"):
         check_figure(tmp_path / "f.jpg")

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from elute.report.curves import as_json, draw_online, online_curves
+from elute.report.curves import (
+    as_json,
+    draw_online,
+    online_curves,
+    online_grids,
+    online_outcomes,
+)
 
 
 def line(method, seed, mean, *, task="hopper", preset="default", steps=(50, 100), **more):
@@ -82,3 +88,18 @@ def test_the_figure_and_its_numbers(tmp_path):
     (first, *_) = json.loads(json.dumps(as_json(curves)))["curves"]
     assert {"task", "method", "x", "mean", "stderr"} <= first.keys()
     assert (first["task"], first["mean"]) == ("ant", [3.0, 3.0])
+
+
+def test_what_methods_come_to():
+    long, steps = tuple(map(float, range(12))), tuple(range(12))
+    rows = [line("gail", seed, long, steps=steps) for seed in (0, 1)]
+    rows.append(line("dp-gail", 0, (5.0, 3.0)))
+    for row, mean in zip(rows, (8.0, 10.0, 4.0), strict=True):
+        row["metrics"] = {"mean": mean}
+    purified, plain = online_outcomes(rows)
+    assert (plain.method, plain.late.mean, plain.best) == ("gail", 6.5, 11.0)  # of 2 to 11
+    assert (plain.last.mean, plain.last.stderr) == (9.0, 1.0)
+    assert (purified.late.mean, purified.best, purified.last.mean) == (4.0, 5.0, 4.0)
+    (grid,) = online_grids([plain])
+    assert grid.rows[0][2:] == ("gail", "2", "6.50 ± 0.00", "11", "9.00 ± 1.00")
+    assert online_grids([]) == []

@@ -193,9 +193,10 @@ class TestWinners:
     def test_ends_that_touch_overlap(self):
         assert winners({"a": self.cell(1, 1), "b": self.cell(3, 1)}) == ("b", "a")
 
-    def test_a_single_seed_loses_to_nobody(self):
-        assert winners({"a": self.cell(1, None), "b": self.cell(9, 1)}) == ("b", "a")
-        assert winners({"a": self.cell(1, 1), "b": self.cell(9, None)}) == ("b", "a")
+    def test_nobody_wins_against_too_few_seeds_or_alone(self):
+        assert winners({"a": self.cell(1, None), "b": self.cell(9, 1)}) == ()
+        assert winners({"a": estimate([1.0, 1.1]), "b": estimate([9.0, 9.1, 9.2])}) == ()
+        assert winners({"a": self.cell(1, 1)}) == winners({}) == ()
 
     def test_equal_scores_all_win(self):
         same = [3.0, 3.0, 3.0]
@@ -236,7 +237,6 @@ class TestWilson:
         lambda: bootstrap_interval(improvement_probabilities, [[1.0, 2.0]], [[1.0], [2.0]]),
         lambda: bootstrap_interval(grand_means, [[1.0, 2.0]], resamples=0),
         lambda: bootstrap_interval(grand_means, [[1.0, 2.0]], confidence=1.0),
-        lambda: winners({}),
         lambda: wilson(1, 0),
         lambda: wilson(-1, 5),
         lambda: wilson(6, 5),

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from elute.report.groups import grouped, is_scored
-from elute.report.summary import draw_summary, summaries, summary_grids, summary_json
+from elute.report.groups import grouped, is_scored, tuned_fixed
+from elute.report.summary import (
+    draw_summary,
+    summaries,
+    summary_cells,
+    summary_grids,
+    summary_json,
+)
 from elute.report.tables import BEST, cells, grids
 from elute.results import read
 
@@ -49,19 +55,61 @@ def test_sets_are_put_together(made):
 
 
 def test_the_baseline_is_met_on_the_sets_of_both(made):
-    other = made["dwbc"]
-    assert other.above == (1, 2)
-    assert other.beats == pytest.approx(((3 / 4) + (1 / 4)) / 2)  # pairs of runs, ties by half
-    assert other.beats_interval.low <= other.beats <= other.beats_interval.high
-    assert (made["bc-all"].beats, made["bc-all"].above) == (None, None)
+    found = made["dwbc"].compared["bc-all"]
+    assert (found.above, found.sets) == (1, 2)
+    assert found.beats == pytest.approx(((3 / 4) + (1 / 4)) / 2)  # pairs of runs, ties by half
+    assert found.interval.low <= found.beats <= found.interval.high
+    assert made["bc-all"].compared == {}
+
+
+def test_every_set_counts_alike():
+    lines = [
+        *rows("bc-all", [0.2, 0.4, 0.0], [0.5, 0.5], [0.9, 1.0, 0.0]),
+        *rows("dwbc", [0.3, 0.0], [0.6, 0.0], [0.8]),
+    ]
+    base, other = summaries(grouped(lines))
+    assert base.seeds == (2, 2)  # the third is left out until all sets have it
+    assert base.middle == pytest.approx((0.4 + 0.5 + 0.5 + 0.9) / 4)
+    assert other.seeds == (1, 1)
+    assert other.compared["bc-all"][2:] == (2, 3)  # with the first seed, which both have everywhere
+
+
+def test_sets_without_a_common_seed_count_with_what_they_have():
+    lines = [row("bc-all", "ant", 0, 0.2), row("bc-all", "hopper", 1, 0.4)]
+    (only,) = summaries(grouped(lines))
+    assert (only.sets, only.middle) == (2, pytest.approx(0.3))
 
 
 def test_one_seed_has_no_interval():
     (only,) = summaries(grouped(rows("bc-all", [0.2], [0.4])))
     assert only.interval is None
     (grid,) = summary_grids([only])
-    assert grid.rows == (("bc-all", "2", "1", "0.30", "-", "-", "0 of 2"),)
+    assert grid.rows == (("bc-all", "2", "1", "0.30", "0 of 2"),)
     assert summary_json([only])["methods"][0]["interval"] is None
+
+
+def test_settings_that_differ_anywhere_are_named_everywhere():
+    lines = [
+        row("dp-bc", task, 0, 0.5, step=5) | {"target": "inpaint"} for task in ("ant", "hopper")
+    ]
+    lines.append(row("dp-bc", "ant", 0, 0.7, step=5) | {"target": "joint"})
+    assert {(g.place.task, g.variant) for g in grouped(lines)} == {
+        ("ant", "target inpaint"), ("ant", "target joint"), ("hopper", "target inpaint"),
+    }  # fmt: skip
+
+
+def test_files_that_were_not_put_right_are_a_regime_of_their_own():
+    lines = [row("bc-all", "ant", 0, 0.5) | {"data": {"realign": by}} for by in (0, 1)]
+    regimes = {group.place.regime for group in grouped(lines)}
+    assert regimes == {"episode, real files as they are", "episode, real files realigned by 1"}
+
+
+def test_few_rows_stand_before_many():
+    lines = [row("bc-all", "ant", 0, 0.5) for _ in range(3)]
+    for line, n in zip(lines, (1000, 50, 200), strict=True):
+        line["run"] = line["run"] | {"optimal_rows": n}
+    sizes = [group.place.regime.split(", ")[1] for group in grouped(lines)]
+    assert sizes == ["50 optimal rows", "200 optimal rows", "1000 optimal rows"]
 
 
 def test_it_is_drawn(tmp_path):
@@ -91,8 +139,9 @@ def swept():
 
 def test_steps_are_compared_with_the_one_that_changes_nothing(swept):
     made = {one.method: one for one in summaries(cells(swept, "reverse-step"))}
-    assert {one.baseline for one in made.values()} == {"dp-bc @0"}
-    assert [made[f"dp-bc @{step}"].above for step in (0, 5, 10)] == [None, (1, 2), (1, 2)]
+    assert made["dp-bc @0"].compared == {}
+    for step in (5, 10):
+        assert made[f"dp-bc @{step}"].compared["dp-bc @0"][2:] == (1, 2)
     assert made["dp-bc @5"].near == 1
 
 
@@ -109,7 +158,28 @@ def test_the_best_fixed_step_stands_beside_the_chosen_one(swept):
     assert grid.rows[1][3] == "600 @10 [1000]"  # the paper's own is of its best step, too
     assert BEST in grid.notes
     assert not any(bold[3] for bold in grid.bold)  # an oracle wins nothing
-    assert BEST in summary_grids(summaries(made))[0].notes
+
+
+def test_nothing_is_compared_with_what_was_chosen_by_its_own_score(swept):
+    more = [*rows("bc-all", [0.1, 0.1], [0.1, 0.1]), *swept]
+    more += [{**line, "seed": 1} for line in swept]
+    best = next(one for one in summaries(summary_cells(more, "1")) if one.method == "dp-bc @best")
+    assert (best.interval, best.compared) == (None, {})
+    assert any(BEST in note for note in summary_grids([best])[0].notes)
+
+
+def test_a_step_that_was_found_by_testing_is_judged_by_the_other_seeds():
+    scores = {5: (0.9, 0.1, 0.5), 10: (0.4, 0.6, 0.6)}
+    lines = [
+        row("dp-bc", "ant", seed, score, step=step)
+        for step, seeds in scores.items()
+        for seed, score in enumerate(seeds)
+    ]
+    (found,) = tuned_fixed(grouped(lines))
+    # without seed 0: 5 has .6, 10 has 1.2; without 1: 1.4 and 1.0; without 2: both 1.0, the first
+    assert found.normalised == (0.4, 0.1, 0.5)
+    assert (found.name, found.chosen) == ("dp-bc @tuned", (5, 10))
+    assert tuned_fixed(grouped([line for line in lines if line["seed"] == 0])) == []
 
 
 def test_one_step_is_no_sweep(swept):

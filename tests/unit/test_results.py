@@ -12,7 +12,9 @@ from elute.errors import EluteError
 
 def row(i):
     """A run of this seed, of which nothing else matters."""
-    return {"text": "ä\n", **dict.fromkeys(sorted(results.KEYS)), "seed": i}
+    run = dict.fromkeys(sorted(results.RUN_KEYS))
+    given = {"seed": i, "run": run, "metrics": {"mean": 1.5}}
+    return {"text": "ä\n", **dict.fromkeys(sorted(results.KEYS)), **given}
 
 
 def test_what_was_appended_is_read(tmp_path):
@@ -28,6 +30,18 @@ def test_lines_that_are_no_runs_are_told(tmp_path):
     for line in ({"metrics": {"mean": 1}}, row(0), [1, 2], row(1)):
         results.append(path, line)
     assert results.read(path) == ([row(0), row(1)], [2, 4], [1, 3])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seed": "zero"}, {"seed": None}, {"metrics": None}, {"metrics": {"mean": "high"}},
+        {"metrics": {"normalised": [1]}}, {"run": {}}, {"run": None}, {"data": "x"},
+    ],
+)  # fmt: skip
+def test_a_line_of_other_types_is_no_run(tmp_path, wrong):
+    results.append(tmp_path / "a.jsonl", row(0) | wrong)
+    assert results.read(tmp_path / "a.jsonl").torn == [1]
 
 
 def test_a_file_that_cannot_be_written_is_known_before(tmp_path):

@@ -250,9 +250,9 @@ def report(
         str,
         typer.Option(
             metavar="NAME",
-            help="Print a table: 1, noise, filters, mixed, reverse-step, quality, robosuite, "
-            "robosuite-steps, robosuite-quality. Over all sets: summary (of 1), noise-summary, "
-            "filters-summary, mixed-summary, reverse-step-summary.",
+            help="Print a table: 1, noise, filters, mixed, reverse-step, quality, online, "
+            "robosuite, robosuite-steps, robosuite-quality. Over all sets: summary (of 1), "
+            "noise-summary, filters-summary, mixed-summary, reverse-step-summary.",
         ),
     ] = "",
     figure: Annotated[
@@ -292,8 +292,7 @@ def report(
     """Tables, figures and a page from lines of results, the paper's numbers beside."""
     from elute.cli import report as job
 
-    places = results or [Path("results")]
-    job.run(places, regime, told or [], table, figure, html, output, format, as_json)
+    job.run(results or [], regime, told or [], table, figure, html, output, format, as_json)
 
 
 @app.command()

@@ -37,7 +37,8 @@ from elute.purify.purifier import Transform
 from elute.purify.select import MOST_ROWS, Choice, at_most, sample_rows
 from elute.purify.shards import MOVED, Purification, Shards, shard_folder
 from elute.purify.wiener import WienerTransform
-from elute.report.before_after import SERIES_ROWS, BeforeAfter, check_figure, draw_before_after
+from elute.report.before_after import SERIES_ROWS, BeforeAfter, draw_before_after
+from elute.report.figures import check_figure
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet, DemoSource, chunk_bounds
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from elute.demos.output import check_output
 from elute.errors import EluteError
 from elute.report import curves as curves_module
 from elute.report import success, summary, tables
-from elute.report.before_after import check_figure
 from elute.report.changes import ColumnChange, column_changes
+from elute.report.figures import check_figure
 from elute.report.html import Curve, Report, write_html
 from elute.report.paper import REMARKS
 from elute.report.purification import Purification
@@ -29,7 +29,7 @@ from elute.types import Demonstrations
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
 MOST_ROWS = 10_000
 """Of which the page shows how they changed."""
-QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
+QUALITY, ELASTICITY, ONLINE = "robosuite-quality", "elasticity", "online"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
 TITLES = {
@@ -42,9 +42,9 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
         curves_module.draw_reverse_step,
         curves_module.as_json,
     ),
-    "online": (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
+    ONLINE: (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
     "summary": (
-        lambda rows: tables.cells(rows, "1"),
+        lambda rows: summary.summary_cells(rows, "1"),
         summary.draw_summary,
         lambda made: summary.summary_json(summary.summaries(made)),
     ),
@@ -66,18 +66,20 @@ def run(
     """Print a table, draw a figure, or write the page."""
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
-    _check_flags(regime, told, table, figure, html, output, as_json)
+    _check_flags(places, regime, told, table, figure, html, output, format, as_json)
     if table == QUALITY:
         _quality(format, as_json)
         return
     if figure in ROBOTS or figure == ELASTICITY:
         _drawn(figure, output)
         return
-    rows = _of_regime(read_rows(places), regime)
+    rows = _of_regime(read_rows(places or [Path("results")]), regime)
     if table:
         _table(rows, table, format, as_json)
     elif html is not None:
         check_output(html)
+        if not rows and not told:
+            raise EluteError("no lines to tell about", hint="elute run FILE.toml makes them")
         audits, purifications = _told(told)
         page = Report(
             rows=rows,
@@ -93,12 +95,14 @@ def run(
 
 
 def _check_flags(
+    places: list[Path],
     regime: str,
     told: list[Path],
     table: str,
     figure: str,
     html: Path | None,
     output: Path | None,
+    format: str,
     as_json: bool,
 ) -> None:
     """A flag that would change nothing is a mistake."""
@@ -108,8 +112,11 @@ def _check_flags(
         raise EluteError("-o is for figures", hint="--html names its page itself" if html else "")
     if as_json and not table and figure not in FIGURES:
         raise EluteError("--json is for tables and for figures of lines")
-    if regime and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
-        raise EluteError("--regime is for lines of results, which this does not read")
+    if format != "text" and (as_json or not table):
+        raise EluteError("--format is for tables that are printed")
+    if (regime or places) and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
+        flag = "--regime" if regime else "--results"
+        raise EluteError(f"{flag} is for lines of results, which this does not read")
 
 
 def _told(paths: list[Path]) -> tuple[list[dict[str, Any]], list[Purification]]:
@@ -179,7 +186,8 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for file in files:
         if not file.exists():
-            raise EluteError(f"{file}: no such file")
+            hint = "elute run FILE.toml makes results; --results names them where they are"
+            raise EluteError(f"{file}: no such file", hint=hint)
         read = results.read(file)
         for line in read.torn:
             say(f"{file}: line {line} is torn or holds no run, and is left out")
@@ -202,7 +210,7 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, [*tables.DEMOS, *summary.SUMMARIES, *success.SETS, QUALITY], "table")
+    _known(name, [*tables.DEMOS, *summary.SUMMARIES, *success.SETS, ONLINE, QUALITY], "table")
     _known(format, ["text", *FORMATS], "format")
     facts, grids = _made(rows, name, format)
     if not grids:
@@ -225,8 +233,12 @@ def _made(
         laid_out = success.narrow_grids if format == "text" else success.success_grids
         return success.success_json(rates, name), laid_out(rates, name)
     if name in summary.SUMMARIES:
-        whole = summary.summaries(tables.cells(rows, summary.SUMMARIES[name]))
+        whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
         return summary.summary_json(whole), summary.summary_grids(whole)
+    if name == ONLINE:
+        outcomes = curves_module.online_outcomes(rows)
+        told = {"outcomes": [asdict(one) for one in outcomes]}
+        return told, curves_module.online_grids(outcomes)
     cells = tables.cells(rows, name)
     grids = tables.grids(cells, name)
     if format == "text" and name != tables.SWEEP and max(map(_width, grids), default=0) > out.width:
@@ -266,7 +278,7 @@ def _ten(name: str) -> Demonstrations:
 def _drawn(figure: str, path: Path | None) -> None:
     """A figure that needs no lines: theory, or the robot's scene and its ten demonstrations."""
     path = path or Path(f"{figure}.png")
-    check_figure(path, [])
+    check_figure(path)
     if figure == ELASTICITY:
         draw_elasticity(path)
     else:
@@ -320,6 +332,6 @@ def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: b
         print_json(told(found))
         return
     path = path or Path(f"{name}.png")
-    check_figure(path, [])
+    check_figure(path)
     draw(found, path)
     say(f"wrote {path}")

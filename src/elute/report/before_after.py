@@ -1,27 +1,18 @@
 """One picture of what purification did: columns over time, how far rows moved, how near D_o."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elute.demos.output import check_output, output
 from elute.episodes import Array
-from elute.errors import EluteError
+from elute.report.figures import save_figure
 from elute.types import Demonstrations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = {
-    ".png": {},
-    ".pdf": {"CreationDate": None},
-    ".svg": {"Date": None},
-}
-"""What can be drawn, and the stamps to leave out so that the same data gives the same file."""
 SERIES_ROWS = 100
 SERIES = 4
 BINS = 30
@@ -47,24 +38,6 @@ class BeforeAfter:
     """Of each row of the sample to the nearest optimal pair, before and after, likewise."""
 
 
-def check_figure(path: Path, others: Sequence[Path] = ()) -> None:
-    """Refuse a figure that cannot be drawn, before any work is done for it.
-
-    Raises:
-        EluteError: another suffix, matplotlib is missing, or the path cannot be written.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise EluteError(
-            f"{path}: figures end in {', '.join(SUFFIXES)}", hint="the ending says what is drawn"
-        )
-    if find_spec("matplotlib") is None:
-        raise EluteError(
-            "a figure needs matplotlib, which is not installed",
-            hint="pip install 'elute[report]'",
-        )
-    check_output(path, others)
-
-
 def draw_before_after(shown: BeforeAfter, path: Path) -> None:
     """Write the figure; a failure leaves nothing behind."""
     import matplotlib as mpl  # noqa: PLC0415 (an extra; only figures need it)
@@ -88,9 +61,7 @@ def draw_before_after(shown: BeforeAfter, path: Path) -> None:
         top, bottom = right.subplots(2, 1)
         _moved(top, shown.moved)
         _distances(bottom, shown.distances)
-        suffix = path.suffix.lower()
-        with output(path) as temporary:
-            figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=SUFFIXES[suffix])
+        save_figure(figure, path)
 
 
 def most_moved(shown: BeforeAfter) -> list[int]:

@@ -1,5 +1,6 @@
 """Curves over the reverse step or over steps of an environment, rebuilt from lines of results."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -9,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from elute.demos.output import output
 from elute.envs.task import TASKS
-from elute.report.groups import Group, Place, Row, grouped, place
+from elute.report.figures import legend_below, save_figure
+from elute.report.groups import Group, Place, Row, place
+from elute.report.numbers import with_error
 from elute.report.paper import published
-from elute.report.statistics import estimate
+from elute.report.statistics import Estimate, estimate
+from elute.report.tables import SWEEP, Grid, cells
+
+LATE = 10
+"""Evaluations: one alone may fall into a dip."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +33,20 @@ class Curve:
     x: tuple[float, ...]
     mean: tuple[float, ...]
     stderr: tuple[float | None, ...]
+    auto: tuple[float, float] | None = None
+    """Over reverse steps: the mean of those that were chosen, and of what they earned."""
 
 
 def reverse_step_curves(rows: Sequence[Row]) -> list[Curve]:
-    """The return at each reverse step that was given, for each regime, task and set."""
+    """The return at each reverse step that was given, for each regime, task and set of Table 1."""
     found: dict[tuple[Place, str], list[Group]] = {}
-    for group in grouped(rows):
+    chosen: dict[tuple[Place, str], tuple[float, float]] = {}
+    for group in cells(rows, SWEEP):
+        key = group.place, f"{group.method} {group.variant}".rstrip()
         if group.step.isdecimal():
-            key = group.place, f"{group.method} {group.variant}".rstrip()
             found.setdefault(key, []).append(group)
+        else:
+            chosen[key] = float(np.mean(group.chosen)), group.ours.mean
     return [
         Curve(
             **place._asdict(),
@@ -43,6 +54,7 @@ def reverse_step_curves(rows: Sequence[Row]) -> list[Curve]:
             x=tuple(float(group.step) for group in steps),
             mean=tuple(group.ours.mean for group in steps),
             stderr=tuple(group.ours.stderr for group in steps),
+            auto=chosen.get((place, method)),
         )
         for (place, method), steps in found.items()
         if len(steps) > 1
@@ -55,37 +67,77 @@ def online_curves(rows: Sequence[Row]) -> list[Curve]:
     A standard error is over seeds. Where some seeds played longer than others, the curve ends with
     the shortest.
     """
-    found: dict[tuple[str, ...], dict[int, Row]] = {}
+    curves = []
+    for (where, name), seeds in _played(rows).items():
+        found = [dict(zip(r["curve"]["steps"], r["curve"]["mean"], strict=True)) for r in seeds]
+        steps = [step for step in min(found, key=len) if all(step in seed for seed in found)]
+        at = [estimate([seed[step] for seed in found]) for step in steps]
+        means, errors = tuple(one.mean for one in at), tuple(one.stderr for one in at)
+        curves.append(Curve(*where, name, tuple(map(float, steps)), means, errors))
+    return curves
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method that plays came to, over seeds."""
+
+    task: str
+    demos: str
+    method: str
+    late: Estimate
+    """The mean of the last evaluations."""
+    best: float
+    """Of one evaluation."""
+    last: Estimate
+    """The policy that is left, in other episodes."""
+
+
+def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
+    """Of every method that plays."""
+    return [
+        Outcome(
+            *(where.task, where.demos, name),
+            late=estimate([float(np.mean(row["curve"]["mean"][-LATE:])) for row in seeds]),
+            best=float(np.mean([max(row["curve"]["mean"]) for row in seeds])),
+            last=estimate([row["metrics"]["mean"] for row in seeds]),
+        )
+        for (where, name), seeds in _played(rows).items()
+    ]
+
+
+def online_grids(made: Sequence[Outcome]) -> list[Grid]:
+    """One, if there is anything to tell."""
+    rows = tuple(
+        (
+            *(one.task, one.demos, one.method, str(one.late.seeds)),
+            *(with_error(one.late), f"{one.best:.0f}", with_error(one.last)),
+        )
+        for one in made
+    )
+    columns = ("task", "demos", "method", "seeds", f"last {LATE}", "best", "at the end")
+    note = (
+        f"last {LATE}: mean of the last {LATE} evaluations; best: of one evaluation; at the end: "
+        "of the policy that is left, in other episodes"
+    )
+    title = "methods that play: mean return ± standard error over seeds"
+    return [Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), (note,))][
+        : len(rows)
+    ]
+
+
+def _played(rows: Sequence[Row]) -> dict[tuple[Place, str], list[Row]]:
+    """Runs of methods that play, by what they are called; variants of a method are told apart."""
+    found: dict[tuple[Place, str, tuple[str, ...]], dict[int, Row]] = {}
     for row in rows:
         if row.get("curve"):
-            regime, task, demos = place(row)
-            key = (regime, task, demos, row["method"], *_variant(row))
-            found.setdefault(key, {})[row["seed"]] = row["curve"]
-    common = {key[:4] for key in found if sum(other[:4] == key[:4] for other in found) > 1}
-    curves = []
-    for key, seeds in sorted(found.items()):
-        regime, task, demos, method, *more = key
-        told = ", ".join(filter(None, more)) or "default"
-        name = f"{method} ({told})" if key[:4] in common else method
-        steps = min((tuple(curve["steps"]) for curve in seeds.values()), key=len)
-        ends = [dict(zip(c["steps"], c["mean"], strict=True)) for c in seeds.values()]
-        at = {
-            step: estimate([e[step] for e in ends])
-            for step in steps
-            if all(step in e for e in ends)
-        }
-        curves.append(
-            Curve(
-                regime,
-                task,
-                demos,
-                name,
-                tuple(map(float, at)),
-                tuple(e.mean for e in at.values()),
-                tuple(e.stderr for e in at.values()),
-            )
-        )
-    return curves
+            found.setdefault((place(row), row["method"], _variant(row)), {})[row["seed"]] = row
+    several = Counter((where, method) for where, method, _ in found)
+    named = {}
+    for (where, method, variant), seeds in sorted(found.items()):
+        told = ", ".join(filter(None, variant)) or "default"
+        name = f"{method} ({told})" if several[where, method] > 1 else method
+        named[where, name] = list(seeds.values())
+    return named
 
 
 def _variant(row: Row) -> tuple[str, ...]:
@@ -107,7 +159,10 @@ def as_json(curves: Sequence[Curve]) -> dict[str, Any]:
 
 
 def draw_reverse_step(curves: Sequence[Curve], path: Path) -> None:
-    """Ours as lines with standard errors, the paper's as hollow points; a row for each regime."""
+    """Ours as lines with standard errors, the chosen step as a star, the paper's as hollow points.
+
+    A row for each regime.
+    """
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
     regimes, tasks = (list(dict.fromkeys(map(attrgetter(n), curves))) for n in ("regime", "task"))
@@ -117,15 +172,14 @@ def draw_reverse_step(curves: Sequence[Curve], path: Path) -> None:
     shown: dict[str, Any] = {}
     for (i, regime), (j, task) in product(enumerate(regimes), enumerate(tasks)):
         mine = [c for c in curves if (c.regime, c.task) == (regime, task)]
+        axes[i, j].set_visible(bool(mine))
         shown |= _draw(axes[i, j], mine, demos)
         axes[i, j].set_title(f"{task}, {regime}")
+        axes[i, j].set_xlabel("reverse step (star: auto; dotted: the paper)")
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6)
     for axis in axes[:, 0]:
         axis.set_ylabel("mean return")
-    for axis in axes[-1]:
-        axis.set_xlabel("reverse step (dotted: the paper)")
-    with output(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
+    save_figure(figure, path)
 
 
 def _draw(axis: Any, curves: Sequence[Curve], demos: list[str]) -> dict[str, Any]:  # noqa: ANN401
@@ -137,6 +191,8 @@ def _draw(axis: Any, curves: Sequence[Curve], demos: list[str]) -> dict[str, Any
         mean = np.array(curve.mean)
         (lines[curve.demos],) = axis.plot(curve.x, mean, marker="o", color=colour)
         axis.fill_between(curve.x, mean - spread, mean + spread, color=colour, alpha=0.2)
+        if curve.auto is not None:
+            axis.plot(*curve.auto, marker="*", markersize=12, color=colour, markeredgecolor="black")
         theirs = [
             (p.reverse_step, p.mean)
             for p in published("reverse-step")
@@ -171,7 +227,6 @@ def draw_online(curves: Sequence[Curve], path: Path) -> None:
         axis.set_title(", ".join(panel))
         axis.set_xlabel("environment steps (millions)")
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
     axes[0].set_ylabel("mean return of the mean action")
-    with output(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
+    legend_below(figure, axes)
+    save_figure(figure, path)

@@ -1,12 +1,13 @@
 """Lines of results, seeds put together: one group for each method on one set of demonstrations.
 
 A line that was written twice for a seed counts once, the later one. Runs of other settings (preset,
-target, hyper-parameters, number of episodes) are other groups; what tells them apart then stands in
-their name.
+target, hyper-parameters, number of episodes) are other groups; what tells them apart anywhere in a
+regime then stands in all their names.
 """
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ Row = Mapping[str, Any]
 TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
-_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts", "episodes", "realign")
+_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts", "episodes")
 
 
 class Place(NamedTuple):
@@ -36,10 +37,11 @@ class Group:
     place: Place
     method: str
     step: str
-    """Reverse step: a number, `auto`, `best` (of the numbers), or nothing."""
+    """Reverse step: a number, `auto`, `best` or `tuned` (of the numbers), or nothing."""
     variant: str
     """What tells it from another group of the same method and step, where there is one."""
     purified: bool
+    seeds: tuple[int, ...]
     scores: tuple[float, ...]
     """Mean return of each seed."""
     ours: Estimate
@@ -69,7 +71,7 @@ def grouped(rows: Sequence[Row]) -> list[Group]:
     for row in rows:
         if is_scored(row):
             found.setdefault(_key(row), {})[row["seed"]] = row
-    made = [_group(list(seeds.values())) for seeds in found.values()]
+    made = [_group([seeds[seed] for seed in sorted(seeds)]) for seeds in found.values()]
     settings = [_settings(next(iter(seeds.values()))) for seeds in found.values()]
     return sorted(_told_apart(made, settings), key=_order)
 
@@ -77,19 +79,52 @@ def grouped(rows: Sequence[Row]) -> list[Group]:
 def best_fixed(groups: Sequence[Group]) -> list[Group]:
     """What the best of several fixed reverse steps earned: known only when all have been tried.
 
+    Its mean is too high: with few seeds it owes much to luck.
+    """
+    tops = (max(steps, key=lambda group: group.ours.mean) for steps in _sweeps(groups))
+    return [replace(top, step="best", paper=printed(top.place, top.method, "")) for top in tops]
+
+
+def tuned_fixed(groups: Sequence[Group]) -> list[Group]:
+    """What a fixed reverse step earns that was found by testing: for each seed, with the others."""
+    sweeps = [steps for steps in _sweeps(groups) if len(steps[0].seeds) > 1]
+    return [
+        _tuned([_best_without(steps, k) for k in range(len(steps[0].seeds))]) for steps in sweeps
+    ]
+
+
+def _sweeps(groups: Sequence[Group]) -> list[list[Group]]:
+    """Of each place and method the steps that were tried with the same seeds, if several.
+
     Step 0 purifies nothing and is not among them; nor is one with fewer seeds than others.
     """
     swept: dict[tuple[Place, str, str], list[Group]] = {}
     for group in groups:
         if group.step.isdecimal() and group.step != "0":
             swept.setdefault((group.place, group.method, group.target), []).append(group)
-    tops = []
-    for steps in swept.values():
-        seeds = max(group.ours.seeds for group in steps)
-        whole = [group for group in steps if group.ours.seeds == seeds]
-        if len(whole) > 1:
-            tops.append(max(whole, key=lambda group: group.ours.mean))
-    return [replace(top, step="best", paper=printed(top.place, top.method, "")) for top in tops]
+    most = {key: max((g.seeds for g in steps), key=len) for key, steps in swept.items()}
+    whole = ([g for g in steps if g.seeds == most[key]] for key, steps in swept.items())
+    return [steps for steps in whole if len(steps) > 1]
+
+
+def _best_without(steps: Sequence[Group], k: int) -> Group:
+    return max(steps, key=lambda group: sum(group.scores) - group.scores[k])
+
+
+def _tuned(found: Sequence[Group]) -> Group:
+    """Of each seed, what the step earned that was found for it."""
+    scores = tuple(group.scores[k] for k, group in enumerate(found))
+    return replace(
+        found[0],
+        step="tuned",
+        scores=scores,
+        ours=estimate(scores),
+        normalised=tuple(g.normalised[k] for k, g in enumerate(found) if g.normalised),
+        success=tuple(g.success[k] for k, g in enumerate(found) if g.success),
+        chosen=tuple(sorted({int(group.step) for group in found})),
+        paper=None,
+        readings={},
+    )
 
 
 def is_scored(row: Row) -> bool:
@@ -107,7 +142,10 @@ def place(row: Row) -> Place:
     """Regime, task and demonstrations; real recordings and other sizes are regimes of their own."""
     regime, n = str(row["regime"]), row["run"].get("optimal_rows", 0)
     regime += f", {n} optimal rows" if n else ""
-    return Place(f"{regime}, real files" if row["data"] else regime, row["task"], row["demos"])
+    if row["data"]:
+        by = row["data"].get("realign", 0)
+        regime += f", real files realigned by {by}" if by else ", real files as they are"
+    return Place(regime, row["task"], row["demos"])
 
 
 def step(row: Row) -> str:
@@ -122,7 +160,7 @@ def _settings(row: Row) -> tuple[str, ...]:
     preset = (run["purifier"] or {}).get("preset")
     told = (
         *(run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock")),
-        *(run.get("episodes"), (row["data"] or {}).get("realign", 0)),
+        run.get("episodes"),
     )
     return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
 
@@ -142,6 +180,7 @@ def _group(seeds: Sequence[Row]) -> Group:
         step=step(first),
         variant="",
         purified=is_purified(first),
+        seeds=tuple(row["seed"] for row in seeds),
         scores=scores,
         ours=estimate(scores),
         normalised=_metric(seeds, "normalised"),
@@ -171,10 +210,10 @@ def printed(where: Place, method: str, step: str) -> Published | None:
 
 
 def _told_apart(made: Sequence[Group], settings: Sequence[tuple[str, ...]]) -> list[Group]:
-    """Groups of one method and place get the settings in which they differ as a name."""
+    """Groups of one method and regime get the settings in which they differ as a name."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, group in enumerate(made):
-        alike.setdefault((group.place, group.method, group.step), []).append(k)
+        alike.setdefault((group.place.regime, group.method, group.step), []).append(k)
     named = list(made)
     for same in alike.values():
         differ = [f for f in range(len(_SETTINGS)) if len({settings[k][f] for k in same}) > 1]
@@ -191,4 +230,6 @@ def _plain(value: str) -> str:
 def _order(group: Group) -> tuple[Any, ...]:
     regime, task, demos = group.place
     number = int(group.step) if group.step.isdecimal() else -1
-    return regime, task, _DEMOS.get(demos, len(_DEMOS)), demos, group.purified, number
+    parts = re.split(r"(\d+)", regime)  # 50 rows stand before 200
+    regimes = [int(part) if part.isdecimal() else part for part in parts]
+    return regimes, task, _DEMOS.get(demos, len(_DEMOS)), demos, group.purified, number

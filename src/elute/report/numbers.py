@@ -1,6 +1,6 @@
 """Numbers as people read them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -34,6 +34,19 @@ def between(interval: Interval | None) -> str:
 def with_interval(value: float, interval: Interval | None) -> str:
     """`0.43 (0.34 to 0.53)`; the value alone where nothing is known of its spread."""
     return f"{value:.2f}" if interval is None else f"{value:.2f} ({between(interval)})"
+
+
+def count_of_seeds(counts: Collection[int]) -> str:
+    """`3`, or `1 to 3`."""
+    few, many = min(counts), max(counts)
+    return str(few) if few == many else f"{few} to {many}"
+
+
+def footnote(text: str, notes: dict[str, str]) -> str:
+    """Its mark; it joins the notes where it is not there yet."""
+    if not text:
+        return ""
+    return notes.setdefault(text, f"({len(notes) + 1}) {text}").partition(" ")[0]
 
 
 def percent(share: float) -> str:

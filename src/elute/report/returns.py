@@ -10,7 +10,7 @@ from elute.report.groups import Group, Place, Row, is_scored, place, step
 from elute.report.markup import Content, Html, element, join
 from elute.report.numbers import number, with_error
 from elute.report.paper import REMARKS
-from elute.report.statistics import sure_winners
+from elute.report.statistics import winners
 
 
 def bars_section(groups: Sequence[Group]) -> Section:
@@ -125,7 +125,7 @@ def _best(groups: Sequence[Group]) -> set[tuple[Place, str]]:
     return {
         (where, name)
         for where, line in places.items()
-        for name in sure_winners({g.name: g.ours for g in line})
+        for name in winners({g.name: g.ours for g in line})
     }
 
 

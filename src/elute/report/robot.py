@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elute.demos.output import output
 from elute.envs.sawyer_arm import NEAR, handle_distance
 from elute.episodes import Array
 from elute.errors import EluteError
-from elute.report.before_after import SUFFIXES, check_figure
+from elute.report.figures import check_figure, save_figure
 from elute.report.paper import published
 from elute.report.tables import Grid
 from elute.types import Demonstrations
@@ -94,9 +93,7 @@ def draw_robot(scene: Array, demos: Demonstrations, path: Path, *, title: str = 
         left.set_axis_off()
         _bars(middle, returns, demos.episodes.lengths, groups)
         _approach(right, demos, groups)
-        suffix = path.suffix.lower()
-        with output(path) as temporary:
-            figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=SUFFIXES[suffix])
+        save_figure(figure, path)
 
 
 def _group(keys: tuple[str, ...]) -> str:

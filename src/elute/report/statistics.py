@@ -46,6 +46,8 @@ Statistic = Callable[..., Floats]
 """Of one or more samples: lists of arrays, one for each cell, whose last axis is the seeds."""
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
+FEWEST_SEEDS = 3
+"""To call one method better than another: Student's interval of two reaches 13 errors far."""
 TRIMMED = 0.25
 """Left out at either end for the interquartile mean."""
 
@@ -177,22 +179,13 @@ def bootstrap_interval(
 def winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     """The best by its mean, then all that tie with it because their intervals overlap, best first.
 
-    A single seed has no interval, so that nothing can be said to be worse than it or better.
-
-    Raises:
-        EluteError: nothing to choose from.
+    Nobody wins alone, or where some have too few seeds to lose.
     """
-    if not estimates:
-        raise EluteError("no estimates to choose a winner from")
+    if len(estimates) < 2 or any(one.seeds < FEWEST_SEEDS for one in estimates.values()):
+        return ()
     order = sorted(estimates, key=lambda name: -estimates[name].mean)
     best = estimates[order[0]].interval
-    return tuple(name for name in order if name == order[0] or _tie(best, estimates[name].interval))
-
-
-def sure_winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
-    """The winners among those of several seeds, if there are two or more of them."""
-    sure = {name: one for name, one in estimates.items() if one.interval is not None}
-    return winners(sure) if len(sure) > 1 else ()
+    return tuple(name for name in order if _tie(best, estimates[name].interval))
 
 
 def _tie(one: Interval | None, other: Interval | None) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from elute.demos.audit.finding import counted
 from elute.envs.task import SAWYER_REACH
 from elute.report.groups import Group, Place, Row, grouped
-from elute.report.numbers import between, with_interval
+from elute.report.numbers import between, footnote, with_interval
 from elute.report.paper import Published, find, published
 from elute.report.statistics import (
     Estimate,
@@ -38,7 +38,7 @@ from elute.report.statistics import (
     winners,
 )
 from elute.report.statistics import wilson as wilson_interval
-from elute.report.tables import Grid
+from elute.report.tables import Grid, seeds_of
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "robosuite": ("supplementary",),
@@ -231,20 +231,19 @@ def _laid_out(
     notes: Mapping[str, str],
 ) -> Grid:
     """With the best success, in the second column, in bold."""
-    best = _best(shown)
-    bold = tuple(tuple(k == 1 and group in best for k in range(len(columns))) for group in shown)
+    best = winners({_name(group): share(group) for group in shown})
+    bold = tuple(
+        tuple(k == 1 and _name(group) in best for k in range(len(columns))) for group in shown
+    )
     remarks = [] if _source(shown[0]) == "roboturk" else [NOT_HUMAN]
     return Grid(title, columns, tuple(rows), bold, (*remarks, *notes.values()))
 
 
 def _title(shown: Sequence[Group]) -> str:
     first = shown[0]
-    seeds = {len(group.success) for group in shown}
-    told = counted(max(seeds), "seed")
-    told = told if len(seeds) == 1 else f"{min(seeds)} to {told}"
     each = counted(first.episodes // len(first.success), "episode")
     what = f"{SOURCES[_source(first)]} ({first.place.demos})"
-    return f"{what}: success over {told} of {each}, 95 % intervals"
+    return f"{what}: success over {seeds_of(shown)} of {each}, 95 % intervals"
 
 
 def _better(group: Group, made: Sequence[Group]) -> str:
@@ -259,7 +258,7 @@ def _readings(group: Group) -> list[str]:
 
 def _paper(group: Group, table: str, notes: dict[str, str]) -> str:
     paper = in_paper(group, table)
-    return "-" if paper is None else _printed(paper, notes)
+    return "-" if paper is None else f"{paper.mean:.2f} {footnote(paper.note, notes)}".rstrip()
 
 
 def _name(group: Group) -> str:
@@ -268,18 +267,3 @@ def _name(group: Group) -> str:
     chosen = "/".join(map(str, group.chosen))
     step = f"auto@{chosen}" if group.step == "auto" else f"@{group.step}"
     return f"{group.method} {group.target} {step}"
-
-
-def _printed(paper: Published, notes: dict[str, str]) -> str:
-    if not paper.note:
-        return f"{paper.mean:.2f}"
-    mark = notes.setdefault(paper.note, f"({len(notes) + 1}) {paper.note}").split(")")[0]
-    return f"{paper.mean:.2f} {mark})"
-
-
-def _best(shown: Sequence[Group]) -> list[Group]:
-    """All that tie with the best; nobody where some have a single seed."""
-    estimates = {str(k): share(group) for k, group in enumerate(shown)}
-    if len(shown) < 2 or any(e.interval is None for e in estimates.values()):
-        return []
-    return [shown[int(k)] for k in winners(estimates)]

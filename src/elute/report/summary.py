@@ -1,22 +1,23 @@
 """A whole table in a few lines: each method over all sets of demonstrations.
 
-    for grid in summary_grids(summaries(cells(rows, "1"))):
+    for grid in summary_grids(summaries(summary_cells(rows, "1"))):
         print(markdown(grid))
 
-Scores are normalised (0 random actions, 1 the expert), so that tasks can be put together. A method
-is compared with the baseline on the sets that both were run on.
+Scores are normalised (0 random actions, 1 the expert), so that tasks can be put together. Every set
+counts alike: a method is told about by the seeds that all its sets have. It is compared with a
+baseline on the sets and with the seeds that both have.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from elute.demos.output import output
-from elute.report.groups import Group
-from elute.report.numbers import with_interval
+from elute.report.figures import legend_below, save_figure
+from elute.report.groups import Group, Place, Row, best_fixed, tuned_fixed
+from elute.report.numbers import count_of_seeds, with_interval
 from elute.report.statistics import (
     Interval,
     bootstrap_interval,
@@ -25,17 +26,37 @@ from elute.report.statistics import (
     interquartile_means,
     probability_of_improvement,
 )
-from elute.report.tables import BEST, SWEEP, Grid
+from elute.report.tables import BEST, METHODS, SWEEP, Grid, cells
 
 SUMMARIES = {
     "summary": "1",
     **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP)},
 }
 """What each is of."""
-BASELINE, UNPURIFIED = "bc-all", "dp-bc @0"
+BASELINES, UNPURIFIED = ("bc-all", "bc-opt"), "dp-bc @0"
 """What methods are compared with; in a sweep the step that changes nothing."""
 NEAR = 0.85
 """Of the way from random actions to the expert."""
+REMARKS = {
+    "bc-opt": "bc-opt sees no other rows than optimal ones: its sets of one task are one policy",
+    "dp-bc @best": f"{BEST}, so nothing is compared with it",
+    "dp-bc @tuned": "@tuned: the fixed step that earned most with the other seeds, which is what "
+    "testing in the environment finds",
+}
+_ORDER = list(dict.fromkeys(method for methods in METHODS.values() for method in methods))
+Scores = Mapping[Place, Mapping[int, float]]
+"""Of each set and seed."""
+
+
+class Compared(NamedTuple):
+    """A method and a baseline, on the sets of both."""
+
+    beats: float
+    """How probable it is that a run of it is better than one of the baseline."""
+    interval: Interval | None
+    above: int
+    """On how many sets its mean is above the baseline's."""
+    sets: int
 
 
 @dataclass(frozen=True)
@@ -47,54 +68,94 @@ class Summary:
     sets: int
     seeds: tuple[int, int]
     """Fewest and most."""
-    baseline: str
     middle: float
     """Interquartile mean of normalised scores."""
     interval: Interval | None
-    beats: float | None
-    """How probable it is that a run of it is better than one of the baseline."""
-    beats_interval: Interval | None
-    above: tuple[int, int] | None
-    """On how many sets its mean is above the baseline's, and of how many."""
     near: int
     """Sets on which it comes near the expert."""
+    compared: Mapping[str, Compared] = field(default_factory=dict)
+    """With each baseline but itself."""
+
+
+def summary_cells(rows: Sequence[Row], table: str) -> list[Group]:
+    """All that a summary of the table is of."""
+    return cells(rows, table, best_fixed, tuned_fixed)
 
 
 def summaries(made: Sequence[Group]) -> list[Summary]:
     """Of every regime and method that has normalised scores."""
-    scored = [group for group in made if group.normalised]
+    scored = [group for group in made if len(group.normalised) == len(group.seeds)]
     swept = any(group.name == UNPURIFIED for group in scored)
-    baseline = UNPURIFIED if swept else BASELINE
+    baselines = (UNPURIFIED,) if swept else BASELINES
     return [
-        _summary(regime, name, baseline, [g for g in scored if g.place.regime == regime])
+        _summary(regime, name, baselines, [g for g in scored if g.place.regime == regime])
         for regime in dict.fromkeys(group.place.regime for group in scored)
-        for name in dict.fromkeys(g.name for g in scored if g.place.regime == regime)
+        for name in _names(g for g in scored if g.place.regime == regime)
     ]
 
 
-def _summary(regime: str, name: str, baseline: str, groups: Sequence[Group]) -> Summary:
-    mine = {group.place: group.normalised for group in groups if group.name == name}
-    base = {group.place: group.normalised for group in groups if group.name == baseline}
-    both = [place for place in mine if place in base and name != baseline]
-    ours, theirs = [mine[place] for place in both], [base[place] for place in both]
-    scores = list(mine.values())
-    sizes = [len(seeds) for seeds in scores]
-    better = [bool(np.mean(a) > np.mean(b)) for a, b in zip(ours, theirs, strict=True)]
+def _names(groups: Iterable[Group]) -> list[str]:
+    """In the order of the tables."""
+    last = len(_ORDER)
+    known = sorted(groups, key=lambda g: _ORDER.index(g.method) if g.method in _ORDER else last)
+    return list(dict.fromkeys(group.name for group in known))
+
+
+def _summary(regime: str, name: str, baselines: Sequence[str], groups: Sequence[Group]) -> Summary:
+    mine, hindsight = _scores(groups, name), name.endswith("@best")
+    strata = _strata(mine, _common(mine))
+    sizes = [len(seeds) for seeds in strata]
     return Summary(
         regime=regime,
         method=name,
         sets=len(mine),
         seeds=(min(sizes), max(sizes)),
-        baseline=baseline,
-        middle=interquartile_mean(scores),
-        interval=bootstrap_interval(interquartile_means, scores),
-        beats=probability_of_improvement(ours, theirs) if both else None,
-        beats_interval=(
-            bootstrap_interval(improvement_probabilities, ours, theirs) if both else None
-        ),
-        above=(sum(better), len(both)) if both else None,
-        near=sum(bool(np.mean(seeds) >= NEAR) for seeds in scores),
+        middle=interquartile_mean(strata),
+        interval=None if hindsight else bootstrap_interval(interquartile_means, strata),
+        near=sum(bool(np.mean(seeds) >= NEAR) for seeds in strata),
+        compared={
+            baseline: found
+            for baseline in baselines
+            if not hindsight
+            and name != baseline
+            and (found := _compared(mine, _scores(groups, baseline)))
+        },
     )
+
+
+def _scores(groups: Sequence[Group], name: str) -> dict[Place, dict[int, float]]:
+    return {
+        group.place: dict(zip(group.seeds, group.normalised, strict=True))
+        for group in groups
+        if group.name == name
+    }
+
+
+def _compared(mine: Scores, base: Scores) -> Compared | None:
+    both = [place for place in mine if place in base]
+    if not both:
+        return None
+    ours, theirs = ({place: scores[place] for place in both} for scores in (mine, base))
+    common = _common(ours) & _common(theirs)
+    a, b = _strata(ours, common), _strata(theirs, common)
+    return Compared(
+        beats=probability_of_improvement(a, b),
+        interval=bootstrap_interval(improvement_probabilities, a, b),
+        above=sum(bool(np.mean(x) > np.mean(y)) for x, y in zip(a, b, strict=True)),
+        sets=len(both),
+    )
+
+
+def _common(scores: Scores) -> set[int]:
+    return set.intersection(*(set(seeds) for seeds in scores.values()))
+
+
+def _strata(scores: Scores, common: set[int]) -> list[list[float]]:
+    """Of each set the scores of these seeds, or all it has where none is common."""
+    return [
+        [score for seed, score in seeds.items() if seed in common or not common]
+        for seeds in scores.values()
+    ]
 
 
 def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
@@ -108,11 +169,8 @@ def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
                 "seeds": list(one.seeds),
                 "interquartile_mean": one.middle,
                 "interval": one.interval,
-                "baseline": one.baseline,
-                "beats_baseline": one.beats,
-                "beats_baseline_interval": one.beats_interval,
-                "above_baseline": one.above,
                 "near_expert": one.near,
+                "compared": {name: found._asdict() for name, found in one.compared.items()},
             }
             for one in made
         ]
@@ -128,72 +186,81 @@ def summary_grids(made: Sequence[Summary]) -> list[Grid]:
 
 
 def _grid(regime: str, made: Sequence[Summary]) -> Grid:
-    rows = tuple(_row(one) for one in made)
-    baseline = made[0].baseline
+    baselines = list(dict.fromkeys(name for one in made for name in one.compared))
     columns = (
-        *("method", "sets", "seeds", "interquartile mean"),
-        *(f"beats {baseline}", "above", "near expert"),
+        *("method", "sets", "seeds", "interquartile mean", "near expert"),
+        *(column for name in baselines for column in (f"beats {name}", f"above {name}")),
     )
-    notes = [
-        f"above: sets whose mean is above that of {baseline}; near expert: sets with at least "
-        f"{NEAR:.0%} of the way from random actions to the expert"
+    rows = tuple(_row(one, baselines) for one in made)
+    told = [
+        "interquartile mean: of the middle half of all runs; near expert: sets whose mean is at "
+        f"least {NEAR:.0%} of the way from random actions to the expert",
+        "beats: how probable it is that one run is better than one of the other method on the same "
+        "set; above: sets whose mean is higher",
     ]
-    if any(one.method.endswith("@best") for one in made):
-        notes.append(BEST)
+    remarks = (REMARKS[one.method] for one in made if one.method in REMARKS)
+    notes = (*told[: 2 if baselines else 1], *remarks)
     title = f"{regime}: normalised scores (0 random actions, 1 expert) over all sets"
-    return Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), tuple(notes))
+    return Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), notes)
+
+
+def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
+    texts = [_texts(one.compared.get(name)) for name in baselines]
+    return (
+        one.method,
+        str(one.sets),
+        count_of_seeds(one.seeds),
+        with_interval(one.middle, one.interval),
+        f"{one.near} of {one.sets}",
+        *(text for both in texts for text in both),
+    )
+
+
+def _texts(found: Compared | None) -> tuple[str, str]:
+    if found is None:
+        return "-", "-"
+    return with_interval(found.beats, found.interval), f"{found.above} of {found.sets}"
 
 
 def draw_summary(made: Sequence[Group], path: Path) -> None:
-    """A panel for each regime: sets as dots, coloured by task, and the interquartile mean."""
+    """A panel for each regime: sets as dots, coloured by task, and what all come to."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
     whole = summaries(made)
     regimes = list(dict.fromkeys(one.regime for one in whole))
+    tasks = list(dict.fromkeys(group.place.task for group in made))
     rows = max(len([one for one in whole if one.regime == regime]) for regime in regimes)
-    figure = Figure(figsize=(5 * len(regimes), 1 + 0.4 * rows), layout="constrained")
+    figure = Figure(figsize=(max(7, 5 * len(regimes)), 1.5 + 0.4 * rows), layout="constrained")
     axes = figure.subplots(1, len(regimes), squeeze=False)[0]
     for axis, regime in zip(axes, regimes, strict=True):
         _draw(
             axis,
             [one for one in whole if one.regime == regime],
             [group for group in made if group.place.regime == regime and group.normalised],
+            tasks,
         )
-        axis.set_title(regime)
+        axis.set_title(f"{regime}: each dot a set of demonstrations")
         axis.set_xlabel("0 random actions, 1 expert")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    with output(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
+    legend_below(figure, axes)
+    save_figure(figure, path)
 
 
-def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group]) -> None:  # noqa: ANN401
+def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group], tasks: list[str]) -> None:  # noqa: ANN401
     """One regime; the methods from top to bottom."""
     names = [one.method for one in whole]
-    for i, task in enumerate(dict.fromkeys(group.place.task for group in groups)):
+    for i, task in enumerate(tasks):
         mine = [group for group in groups if group.place.task == task]
+        if not mine:
+            continue
         x = [float(np.mean(group.normalised)) for group in mine]
         y = [names.index(group.name) + 0.12 * (i - 1.5) for group in mine]
         axis.plot(x, y, ".", color=f"C{i}", alpha=0.6, label=task)
     for row, one in enumerate(whole):
-        axis.plot([one.middle] * 2, [row - 0.35, row + 0.35], color="black", linewidth=2)
+        bar = [row - 0.35, row + 0.35]
+        axis.plot([one.middle] * 2, bar, color="black", linewidth=2, label="interquartile mean")
         if one.interval is not None:
-            axis.plot(one.interval, [row, row], color="black", linewidth=1)
+            axis.plot(one.interval, [row, row], color="black", linewidth=1, label="95 % interval")
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
-    axis.axvline(1.0, color="grey", linestyle="--")
+    axis.axvline(1.0, color="grey", linestyle="--", label="the expert")
     axis.grid(alpha=0.3)
-
-
-def _row(one: Summary) -> tuple[str, ...]:
-    low, high = one.seeds
-    beats = "-" if one.beats is None else with_interval(one.beats, one.beats_interval)
-    above = "-" if one.above is None else f"{one.above[0]} of {one.above[1]}"
-    return (
-        one.method,
-        str(one.sets),
-        str(low) if low == high else f"{low} to {high}",
-        with_interval(one.middle, one.interval),
-        beats,
-        above,
-        f"{one.near} of {one.sets}",
-    )

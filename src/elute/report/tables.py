@@ -6,35 +6,27 @@
 Nothing here is typed by hand: what has no line has no number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from elute.report.groups import Group, Row, best_fixed, grouped
+from elute.report.numbers import count_of_seeds, footnote
 from elute.report.paper import DEMONSTRATIONS
-from elute.report.statistics import sure_winners
+from elute.report.statistics import winners
 
+_LEVELS = ("heavy", "medium", "light")
+_NOISY = tuple(f"action-noise/{level}" for level in _LEVELS)
+_TABLE_1 = (*_NOISY, *(f"checkpoint/{age}" for age in ("early", "middle", "late")))
 DEMOS: Mapping[str, tuple[str, ...]] = {
-    "1": (
-        *(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
-        *(f"checkpoint/{age}" for age in ("early", "middle", "late")),
-    ),
+    "1": _TABLE_1,
     "noise": tuple(
-        f"{kind}/{level}"
-        for kind in ("uniform-noise", "salt-pepper")
-        for level in ("heavy", "medium", "light")
+        f"{kind}/{level}" for kind in ("uniform-noise", "salt-pepper") for level in _LEVELS
     ),
-    "filters": tuple(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
+    "filters": _NOISY,
     "mixed": ("action-noise/mixed",),
-    "quality": (
-        *(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
-        *(f"checkpoint/{age}" for age in ("early", "middle", "late")),
-        "expert",
-    ),
-    "reverse-step": (
-        *(f"action-noise/{level}" for level in ("heavy", "medium", "light")),
-        *(f"checkpoint/{age}" for age in ("early", "middle", "late")),
-    ),
+    "quality": (*_TABLE_1, "expert"),
+    "reverse-step": _TABLE_1,
 }
 METHODS: Mapping[str, tuple[str, ...]] = {
     "1": (
@@ -53,10 +45,15 @@ BEST = (
     "@best: of the fixed reverse steps that were tried the one that earned most, which nobody "
     "knows beforehand; with few seeds it owes much to luck"
 )
+Oracle = Callable[[Sequence[Group]], list[Group]]
 
 
-def cells(rows: Sequence[Row], table: str) -> list[Group]:
-    """All cells of a table that have lines; of fixed steps a sweep has all, others the best."""
+def cells(rows: Sequence[Row], table: str, *oracles: Oracle) -> list[Group]:
+    """All cells of a table that have lines.
+
+    Of fixed reverse steps a sweep has all. Other tables have what these make of them; by default
+    the best.
+    """
     found = [
         group
         for group in grouped(rows)
@@ -64,7 +61,8 @@ def cells(rows: Sequence[Row], table: str) -> list[Group]:
     ]
     if table == SWEEP:
         return [group for group in found if group.step]
-    return [*(group for group in found if not group.step.isdecimal()), *best_fixed(found)]
+    told = [group for group in found if not group.step.isdecimal()]
+    return [*told, *(group for oracle in oracles or (best_fixed,) for group in oracle(found))]
 
 
 def as_json(made: Sequence[Group]) -> dict[str, Any]:
@@ -143,7 +141,7 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
         line = {group.name: group for group in made if group.place == place}
         rows.append((place.task, place.demos, *(_text(line.get(n), notes) for n in columns)))
         fair = {name: group.ours for name, group in line.items() if group.step != "best"}
-        best = sure_winners(fair)
+        best = winners(fair)
         bold.append((False, False, *(name in best for name in columns)))
     told = [BEST] if any(group.step == "best" for group in made) else []
     return Grid(
@@ -157,10 +155,13 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
 
 def _told(made: Sequence[Group]) -> str:
     """What numbers of a table are."""
-    seeds = sorted({group.ours.seeds for group in made})
-    told = f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
-    told = told if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    return f"mean return ± standard error over {told} [paper]"
+    return f"mean return ± standard error over {seeds_of(made)} [paper]"
+
+
+def seeds_of(made: Sequence[Group]) -> str:
+    """`3 seeds`, `1 to 3 seeds`."""
+    counts = {len(group.seeds) for group in made}
+    return f"{count_of_seeds(counts)} seed{'' if counts == {1} else 's'}"
 
 
 def _column(group: Group, table: str) -> tuple[int, int]:
@@ -175,10 +176,7 @@ def _text(group: Group | None, notes: dict[str, str]) -> str:
     chosen = f" @{'/'.join(map(str, group.chosen))}" if group.step in ("auto", "best") else ""
     if group.paper is None:
         return f"{group.ours.mean:.0f}{spread}{chosen}"
-    mark = ""
-    if group.paper.note:
-        text = group.paper.note
-        mark = notes.setdefault(text, f"({len(notes) + 1}) {text}").split(")")[0] + ")"
+    mark = footnote(group.paper.note, notes)
     return f"{group.ours.mean:.0f}{spread}{chosen} [{group.paper.mean:.0f}{mark}]"
 
 

@@ -18,7 +18,7 @@ from elute.report.statistics import (
     bootstrap_interval,
     improvement_probabilities,
     probability_of_improvement,
-    sure_winners,
+    winners,
 )
 
 MOST_LISTED = 4
@@ -197,7 +197,7 @@ def _best(groups: Sequence[Group]) -> Iterable[str]:
     places: dict[Place, dict[str, Estimate]] = {}
     for group in groups:
         places.setdefault(group.place, {})[group.name] = group.ours
-    full = [best for line in places.values() if len(line) > 2 and (best := sure_winners(line))]
+    full = [best for line in places.values() if len(line) > 2 and (best := winners(line))]
     wins = Counter(name for best in full for name in best)
     order = sorted(wins, key=lambda name: -wins[name])
     if len(full) > 1:
