@@ -9,7 +9,7 @@ import torch
 from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.learners.actor import Design
-from elute.learners.bc import BC
+from elute.learners.bc import BC, Average
 from elute.rng import Seeds
 from elute.types import Demonstrations
 
@@ -115,3 +115,45 @@ def test_without_noise_it_goes_on():
         BC(updates=400, hold_out=share).clone(demos, Seeds(0)("bc")) for share in (0.2, 0.0)
     )
     assert error(stopped, demos) == pytest.approx(error(whole, demos), rel=0.3)
+
+
+def test_the_average_is_that_of_its_equation():
+    class Number(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.value = torch.nn.Parameter(torch.tensor(5.0))
+
+    number = Number()
+    average = Average(number, 0.5)
+    expected = 5.0
+    for t, value in enumerate((1.0, 4.0, -2.0, 0.5, 3.0, 3.0, 3.0, 3.0, 8.0, 1.0, 2.0), start=1):
+        with torch.no_grad():
+            number.value.fill_(value)
+        average.update()
+        old = min(0.5, t / (t + 9))  # .1 at first: the weights before the first update are random
+        expected = old * expected + (1 - old) * value
+    assert average.network.value.item() == pytest.approx(expected, rel=1e-6)
+    assert number.value.item() == 2.0
+    assert Average(number, 0.0).network is number
+
+
+def test_averaged_policies_a_few_updates_apart_are_alike():
+    noisy, clean = linear(noise=1.0), linear(seed=1)
+
+    def apart(averaging):
+        one, other = (
+            BC(updates=updates, hold_out=0.0, averaging=averaging).clone(noisy, Seeds(0)("bc"))
+            for updates in (300, 310)
+        )
+        moved = one.act(clean.observations) - other.act(clean.observations)
+        return (moved**2).mean(), error(one, clean)
+
+    (last_moved, last_error), (moved, missed) = apart(0.0), apart(0.99)
+    assert moved < 0.1 * last_moved
+    assert missed < last_error
+
+
+@pytest.mark.parametrize("averaging", [-0.1, 1.0])
+def test_a_share_that_is_none_is_refused(averaging):
+    with pytest.raises(EluteError, match="averaging"):
+        BC(averaging=averaging)

@@ -46,6 +46,8 @@ NUMBERS = 1
 """Raised whenever the code makes other numbers of the same settings."""
 CHOICE = 4
 """Raised whenever another reverse step may be chosen from the same data."""
+YOUNGER = {"starts": "stock", "optimal_rows": 0, "averaging": 0.0}
+"""Settings that came after the first lines, and what was done before."""
 VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
 
 
@@ -102,10 +104,11 @@ def _settings(run: Run) -> dict[str, Any]:
     """All of a run, with every hyper-parameter, so that another default is another run."""
     made = None if run.purifier is None else _json(make_purifier(run.purifier))
     facts: dict[str, Any] = _json(replace(run, purifier=None))
-    for name, default in (("starts", "stock"), ("optimal_rows", 0)):  # lines are older than these
-        if facts[name] == default:
-            del facts[name]
-    learner = _json(run.learner()) if run.learns else None
+    learner: dict[str, Any] | None = _json(run.learner()) if run.learns else None
+    for told in (facts, learner or {}):
+        for name, default in YOUNGER.items():
+            if told.get(name) == default:
+                del told[name]
     return facts | {"learner": learner, "purifier": made, "auto": run.auto}
 
 
