@@ -24,7 +24,7 @@ from elute.report.groups import Row, grouped
 from elute.report.summary import NEAR
 
 ROOT = Path(__file__).parents[1]
-METHODS = ("bc-all", "dp-bc", "dp-isw-bc")
+METHODS = ("bc-all", "dp-bc", "isw-bc", "dp-isw-bc")
 BANDS = (0.0, 2.5, 4.0, 5.5, 8.0, float("inf"))
 
 
@@ -59,18 +59,19 @@ def measured(row: Row) -> dict[str, Any]:
 def band(found: list[dict[str, Any]], low: float, high: float) -> dict[str, Any]:
     """Means of the sets at such distances, and how many are near the expert."""
     part = [s for s in found if low < s["distance_ratio"] <= high]
-    weighed = [s for s in part if "dp-isw-bc" in s]
     return {
         "over": low,
         "sets": len(part),
         **{m: round(float(np.mean([s[m] for s in part])), 2) for m in ("bc-all", "dp-bc", "gain")},
         "better": sum(s["gain"] > 0 for s in part),
         "near": {m: sum(s[m] >= NEAR for s in part) for m in ("bc-all", "dp-bc")},
-        "weighed": [
-            len(weighed),
-            sum(s["dp-isw-bc"] > s["dp-bc"] for s in weighed),
-            sum(s["dp-isw-bc"] >= NEAR for s in weighed),
-        ],
+        "weighed": {
+            m: {
+                "above dp-bc": sum(s[m] > s["dp-bc"] for s in part),
+                "near": sum(s[m] >= NEAR for s in part),
+            }
+            for m in ("isw-bc", "dp-isw-bc")
+        },
     }
 
 
@@ -90,7 +91,7 @@ def correlations(found: list[dict[str, Any]], method: str) -> dict[str, float]:
 
 def draw(found: list[dict[str, Any]], path: Path) -> None:
     """A panel for each method, sets as dots coloured by task, the threshold dashed."""
-    figure = Figure(figsize=(4 * len(METHODS), 3.4), layout="constrained")
+    figure = Figure(figsize=(3.4 * len(METHODS), 3.4), layout="constrained")
     axes = figure.subplots(1, len(METHODS), sharey=True)
     for axis, method in zip(axes, METHODS, strict=True):
         for i, task in enumerate(sorted({s["task"] for s in found})):

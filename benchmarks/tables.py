@@ -3,8 +3,8 @@
     python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is a command in a comment. Below one that prints a table is `<!-- end -->`, below one that
-draws a figure the figure. Whether a figure is of today's lines is not checked.
+A mark is a command in a comment, or `hours`. Below one that prints a table is `<!-- end -->`, below
+one that draws a figure the figure. Whether a figure is of today's lines is not checked.
 """
 
 import argparse
@@ -14,8 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from elute import results
+
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+HOURS = re.compile(r"(<!-- hours -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
@@ -28,6 +31,7 @@ def main() -> None:
     for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         before = page.read_text(encoding="utf-8")
         after = MARK.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[4]}", before)
+        after = HOURS.sub(lambda found: f"{found[1]}\n{hours()}\n{found[3]}", after)
         for command in [] if given.check else FIGURE.findall(before):
             run(command)
         if after != before:
@@ -37,6 +41,16 @@ def main() -> None:
     for page in stale:
         print(f"{page}: {'stale' if given.check else 'rewritten'}")
     sys.exit(bool(given.check and stale))
+
+
+def hours() -> str:
+    """What the lines took."""
+    told = ["| lines | runs | core hours, each run by itself |", "|---|---|---|"]
+    for file in sorted((ROOT / "results").rglob("*.jsonl")):
+        runs = results.read(file).rows
+        spent = sum(sum(run["timings"].values()) for run in runs)
+        told.append(f"| `{file.relative_to(ROOT)}` | {len(runs)} | {spent / 3600:.1f} |")
+    return "\n".join(told) + "\n"
 
 
 def table(command: str) -> str:
