@@ -200,7 +200,8 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     ]
     remarks = (REMARKS[one.method] for one in made if one.method in REMARKS)
     notes = (*told[: 2 if baselines else 1], *remarks)
-    title = f"{regime}: normalised scores (0 random actions, 1 expert) over all sets"
+    expert = "elute's expert" if "real files" in regime else "expert"  # theirs cannot be asked
+    title = f"{regime}: normalised scores (0 random actions, 1 {expert}) over all sets"
     return Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), notes)
 
 
