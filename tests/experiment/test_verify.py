@@ -46,6 +46,17 @@ def test_a_number_that_was_changed_is_found(lines):
     assert json.loads(done.stdout)["largest_difference"] == pytest.approx(1)
 
 
+def test_a_line_of_a_machine_that_rounds_otherwise_is_told_so(lines):
+    row = json.loads(lines.read_text().splitlines()[1])
+    row["metrics"]["returns"][0] += 1
+    row["versions"]["arithmetic"] = "00000000"
+    lines.write_text(json.dumps(row) + "\n")
+    done = elute("verify", lines, "--line", 1, "--data", lines.parent)
+    assert done.returncode == 1
+    assert "arithmetic was 00000000" in done.stdout
+    assert "round otherwise here" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(("number", "says"), [(1, "torn or holds no run"), (4, "there are 3")])
 def test_lines_are_counted_as_in_the_file(lines, number, says):
     done = verify(lines, number)

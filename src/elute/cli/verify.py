@@ -10,6 +10,11 @@ from elute.errors import EluteError
 from elute.experiment.cell import Place, run_cell, run_digest
 from elute.experiment.spec import Data, Run
 
+OTHERWISE = (
+    "numpy or torch round otherwise here, as on another processor: episodes drift apart, and only "
+    "means over many can be compared (docs/guides/experiments.md, On another machine)"
+)
+
 
 def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
     """Compare; 1 if a number differs."""
@@ -50,12 +55,16 @@ def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
         for name, now in again["versions"].items()
         if row["versions"].get(name) != now
     }
+    means = {"was": row["metrics"]["mean"], "is": again["metrics"]["mean"]}
     if as_json:
-        means = {"was": row["metrics"]["mean"], "is": again["metrics"]["mean"]}
         print_json({"same": same, "largest_difference": largest, "versions": other, **means})
-    else:
-        told = "the same, bit for bit" if same else f"they differ by up to {largest:.6g}"
-        out.print(f"returns of {len(new)} episodes: {told}", markup=False)
+        return 0 if same else 1
+    told = "the same, bit for bit" if same else f"they differ by up to {largest:.6g}"
+    out.print(f"returns of {len(new)} episodes: {told}", markup=False)
+    if not same:
+        out.print(f"mean was {means['was']:.6g}, is {means['is']:.6g}", markup=False)
         for name, (was, now) in other.items():
-            out.print(f"{name} was {was}, is {now}", markup=False)
+            out.print(f"{name} was {was or 'not written down'}, is {now}", markup=False)
+    if not same and "arithmetic" in other:
+        say(OTHERWISE)
     return 0 if same else 1

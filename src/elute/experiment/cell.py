@@ -25,6 +25,7 @@ from elute.demos.files import load, save
 from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.evaluation import Evaluation, evaluate, recorded
+from elute.experiment.arithmetic import arithmetic
 from elute.experiment.data import run_demos, run_task
 from elute.experiment.methods import Method, with_bounds
 from elute.experiment.parallel import Report
@@ -156,7 +157,7 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         **({} if curve is None else {"curve": curve}),
         "timings": {name: round(seconds, 2) for name, seconds in timings.items()},
         "spent": round(perf_counter() - began, 2),
-        "versions": {name: version(name) for name in VERSIONS},
+        "versions": {name: version(name) for name in VERSIONS} | {"arithmetic": arithmetic()},
     }
 
 
