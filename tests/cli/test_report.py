@@ -42,6 +42,12 @@ def test_what_the_demonstrations_earned():
         assert heavy["mean"] < 0.5 * expert["mean"]
 
 
+def test_what_was_recorded_has_no_seeds():
+    told = report("--table", "quality", "--results", ROOT / "results" / "quality.jsonl")
+    assert "mean return of the recorded episodes" in told
+    assert "seed" not in told
+
+
 @pytest.mark.parametrize("table", ["summary", "noise-summary", "reverse-step-summary"])
 def test_summaries_are_told_to_machines(table):
     methods = json.loads(report("--table", table, "--results", ROOT / "results", "--json"))[

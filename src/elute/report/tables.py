@@ -155,6 +155,8 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
 
 def _told(made: Sequence[Group]) -> str:
     """What numbers of a table are."""
+    if all(group.method == DEMONSTRATIONS for group in made):
+        return "mean return of the recorded episodes [paper]"
     return f"mean return ± standard error over {seeds_of(made)} [paper]"
 
 
