@@ -13,6 +13,7 @@ from elute.experiment.parallel import parallel
 
 def square(x, report):
     report("squaring", 1, 2)
+    time.sleep(1)  # on a busy machine the word needs a while
     return x * x, os.getpid(), torch.get_num_threads()
 
 

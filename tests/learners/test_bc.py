@@ -60,7 +60,8 @@ def test_noise_is_averaged_and_not_learnt():
 def test_the_order_of_rows_does_not_matter():
     demos, other = linear(), permuted(linear())
     policy, again = (BC(updates=600).clone(d, Seeds(0)("bc")) for d in (demos, other))
-    assert error(policy, demos) == pytest.approx(error(policy, other), rel=1e-12)
+    # a policy acts in single precision, and some kernels round a row by its place in the batch
+    assert error(policy, demos) == pytest.approx(error(policy, other), rel=1e-5)
     assert error(again, demos) == pytest.approx(error(policy, demos), rel=0.5, abs=1e-3)
 
 
