@@ -63,7 +63,7 @@ def run(command: str) -> str:
     _, *arguments = shlex.split(command)
     done = subprocess.run(
         [sys.executable, "-m", "elute", *arguments],
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
         cwd=ROOT,

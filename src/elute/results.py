@@ -62,9 +62,25 @@ def _holds_run(row: object) -> bool:
     return (
         isinstance(run, dict)
         and run.keys() >= RUN_KEYS
+        and isinstance(run["purifier"], dict | None)
         and isinstance(metrics, dict)
         and isinstance(row["data"], dict | None)
+        and isinstance(row.get("reverse_step"), int | None)
         and all(isinstance(metrics.get(name), int | float | None) for name in NUMBERS)
+        and (row.get("curve") is None or _is_curve(row["curve"]))
+    )
+
+
+def _is_curve(curve: object) -> bool:
+    """Steps and the return at each."""
+    if not (isinstance(curve, dict) and curve.keys() >= {"steps", "mean"}):
+        return False
+    steps, means = curve["steps"], curve["mean"]
+    return (
+        isinstance(steps, list)
+        and isinstance(means, list)
+        and len(steps) == len(means) > 0
+        and all(isinstance(value, int | float) for value in (*steps, *means))
     )
 
 

@@ -57,6 +57,17 @@ def test_a_line_of_a_machine_that_rounds_otherwise_is_told_so(lines):
     assert "round otherwise here" in " ".join(done.stderr.split())
 
 
+def test_a_line_that_does_not_say_how_it_was_rounded_is_not_explained_by_it(lines):
+    row = json.loads(lines.read_text().splitlines()[1])
+    row["metrics"]["returns"][0] += 1
+    del row["versions"]["arithmetic"]
+    lines.write_text(json.dumps(row) + "\n")
+    done = elute("verify", lines, "--line", 1, "--data", lines.parent)
+    assert done.returncode == 1
+    assert "does not say how its machine rounded" in " ".join(done.stderr.split())
+    assert "round otherwise" not in done.stderr
+
+
 @pytest.mark.parametrize(("number", "says"), [(1, "torn or holds no run"), (4, "there are 3")])
 def test_lines_are_counted_as_in_the_file(lines, number, says):
     done = verify(lines, number)

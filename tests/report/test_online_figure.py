@@ -103,3 +103,10 @@ def test_what_methods_come_to():
     (grid,) = online_grids([plain])
     assert grid.rows[0][2:] == ("gail", "2", "6.50 ± 0.00", "11", "9.00 ± 1.00")
     assert online_grids([]) == []
+
+
+def test_a_run_that_diverged_is_left_out():
+    lost = line("gail", 1, (5.0, 6.0))
+    lost["metrics"] = {"mean": None}
+    (only,) = online_outcomes([line("gail", 0, (10.0, 20.0)), lost])
+    assert only.late.seeds == 1

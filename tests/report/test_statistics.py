@@ -199,7 +199,7 @@ class TestWinners:
         assert winners({"a": self.cell(1, 1)}) == winners({}) == ()
 
     def test_equal_scores_all_win(self):
-        same = [3.0, 3.0, 3.0]
+        same = [3.0] * 5
         assert winners({"a": estimate(same), "b": estimate(same)}) == ("a", "b")
 
 

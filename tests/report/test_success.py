@@ -107,7 +107,8 @@ def test_the_paper_stands_beside_its_own_cells(rows):
     assert in_paper(step, "robosuite-steps").mean == 0.80
 
 
-def test_a_table_is_laid_out(rows):
+def test_a_table_is_laid_out(rows, monkeypatch):
+    monkeypatch.setattr("elute.report.statistics.FEWEST_SEEDS", 3)
     (grid,) = success_grids(success_cells(rows, "robosuite"), "robosuite")
     assert "human" in grid.title
     assert "(roboturk/supplementary): success over 3 seeds of 50 episodes" in grid.title
@@ -128,6 +129,16 @@ def test_a_table_is_laid_out(rows):
     assert bold == set(table) - {"bcnd"}  # its interval touches no other
     assert "| **0.80** |" in markdown(grid)
     assert r"\textbf{0.80}" in latex(grid)
+
+
+def test_methods_of_one_name_win_apart(rows, monkeypatch):
+    monkeypatch.setattr("elute.report.statistics.FEWEST_SEEDS", 3)
+    worse = [line(0.01, seed=seed) for seed in range(3)]
+    for one in worse:
+        one["run"] = one["run"] | {"settings": {"updates": 1}}
+    (grid,) = success_grids(success_cells([*rows, *worse], "robosuite"), "robosuite")
+    bold = {r[1]: b[1] for r, b in zip(grid.rows, grid.bold, strict=True) if r[0] == "bc-all"}
+    assert bold == {"0.40": True, "0.01": False}
 
 
 def test_a_terminal_gets_what_compares_methods_first_and_then_the_rest(rows):

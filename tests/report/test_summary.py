@@ -112,6 +112,29 @@ def test_few_rows_stand_before_many():
     assert sizes == ["50 optimal rows", "200 optimal rows", "1000 optimal rows"]
 
 
+def test_a_baseline_of_the_same_settings_is_met():
+    lines = [
+        *rows("bc-all", [0.2], [0.4]),
+        *rows("dp-bc", [0.3], [0.5]),
+        *rows("dwbc", [0.6], [0.6]),
+    ]
+    averaged = [*rows("bc-all", [0.7], [0.7]), *rows("dp-bc", [0.3], [0.8])]
+    for line in averaged:
+        line["run"] = line["run"] | {"settings": {"averaging": 0.99}}
+    made = {one.method: one.compared for one in summaries(grouped([*lines, *averaged]))}
+    assert made["dp-bc (settings default)"]["bc-all"].above == 2
+    assert made['dp-bc (settings {"averaging": 0.99})']["bc-all"].above == 1
+    assert made["dwbc"]["bc-all"].above == 2  # the first that there is
+
+
+def test_a_run_without_a_score_is_left_out_of_the_figure(tmp_path):
+    lines = [*rows("bc-all", [0.2, 0.3], [0.4, 0.5])]
+    del lines[0]["metrics"]["normalised"]
+    assert [one.sets for one in summaries(grouped(lines))] == [1]
+    draw_summary(grouped(lines), tmp_path / "summary.png")
+    assert (tmp_path / "summary.png").exists()
+
+
 def test_it_is_drawn(tmp_path):
     lines = [*rows("bc-all", [0.2, 0.3], [0.4, 0.5]), *rows("dwbc", [0.3], [0.6])]
     draw_summary(grouped(lines), tmp_path / "summary.png")
@@ -166,6 +189,30 @@ def test_nothing_is_compared_with_what_was_chosen_by_its_own_score(swept):
     best = next(one for one in summaries(summary_cells(more, "1")) if one.method == "dp-bc @best")
     assert (best.interval, best.compared) == (None, {})
     assert any(BEST in note for note in summary_grids([best])[0].notes)
+
+
+def test_a_best_step_of_several_targets_is_still_hindsight(swept):
+    lines = [
+        line | {"target": target, "seed": seed}
+        for line in swept
+        for target in ("joint", "inpaint")
+        for seed in (0, 1)
+    ]
+    lines += rows("bc-all", [0.1, 0.1], [0.1, 0.1])
+    best = [one for one in summaries(summary_cells(lines, "1")) if one.kind == ("dp-bc", "best")]
+    assert [one.method for one in best] == [
+        "dp-bc @best (target joint)", "dp-bc @best (target inpaint)",
+    ]  # fmt: skip
+    assert [(one.interval, one.compared) for one in best] == [(None, {})] * 2
+    assert any(BEST in note for note in summary_grids(best)[0].notes)
+
+
+def test_a_sweep_is_of_one_setting(swept):
+    other = [line | {"run": line["run"] | {"settings": {"updates": 9}}} for line in swept]
+    for line in other:
+        line["metrics"] = {"mean": 5000.0, "normalised": 5.0}
+    best = {g.variant: g.ours.mean for g in cells([*swept, *other], "1") if g.place.task == "ant"}
+    assert best == {"settings default": 900.0, 'settings {"updates": 9}': 5000.0}
 
 
 def test_a_step_that_was_found_by_testing_is_judged_by_the_other_seeds():

@@ -37,6 +37,9 @@ def test_lines_that_are_no_runs_are_told(tmp_path):
     [
         {"seed": "zero"}, {"seed": None}, {"metrics": None}, {"metrics": {"mean": "high"}},
         {"metrics": {"normalised": [1]}}, {"run": {}}, {"run": None}, {"data": "x"},
+        {"run": dict.fromkeys(results.RUN_KEYS, "x")}, {"reverse_step": "x"}, {"curve": [1]},
+        {"curve": {"steps": [1, 2], "mean": [1.0]}}, {"curve": {"steps": [], "mean": []}},
+        {"curve": {"steps": [1], "mean": ["x"]}},
     ],
 )  # fmt: skip
 def test_a_line_of_other_types_is_no_run(tmp_path, wrong):

@@ -14,6 +14,10 @@ OTHERWISE = (
     "numpy or torch round otherwise here, as on another processor: episodes drift apart, and only "
     "means over many can be compared (docs/guides/experiments.md, On another machine)"
 )
+UNKNOWN = (
+    "the line does not say how its machine rounded; on another processor episodes drift apart "
+    "(docs/guides/experiments.md, On another machine)"
+)
 
 
 def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
@@ -66,5 +70,5 @@ def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
         for name, (was, now) in other.items():
             out.print(f"{name} was {was or 'not written down'}, is {now}", markup=False)
     if not same and "arithmetic" in other:
-        say(OTHERWISE)
+        say(OTHERWISE if other["arithmetic"][0] else UNKNOWN)
     return 0 if same else 1

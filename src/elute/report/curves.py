@@ -12,7 +12,7 @@ import numpy as np
 
 from elute.envs.task import TASKS
 from elute.report.figures import legend_below, save_figure
-from elute.report.groups import Group, Place, Row, place
+from elute.report.groups import Group, Place, Row, is_scored, place
 from elute.report.numbers import with_error
 from elute.report.paper import published
 from elute.report.statistics import Estimate, estimate
@@ -87,7 +87,7 @@ class Outcome:
     late: Estimate
     """The mean of the last evaluations."""
     best: float
-    """Of one evaluation."""
+    """The best evaluation of each seed, on average."""
     last: Estimate
     """The policy that is left, in other episodes."""
 
@@ -116,20 +116,19 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
     )
     columns = ("task", "demos", "method", "seeds", f"last {LATE}", "best", "at the end")
     note = (
-        f"last {LATE}: mean of the last {LATE} evaluations; best: of one evaluation; at the end: "
-        "of the policy that is left, in other episodes"
+        f"last {LATE}: mean of the last {LATE} evaluations; best: the best evaluation of each "
+        "seed, chosen by its own return; at the end: of the policy that is left, in other episodes"
     )
     title = "methods that play: mean return ± standard error over seeds"
-    return [Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), (note,))][
-        : len(rows)
-    ]
+    bold = ((False,) * len(columns),) * len(rows)
+    return [Grid(title, columns, rows, bold, (note,), labels=3)] if rows else []
 
 
 def _played(rows: Sequence[Row]) -> dict[tuple[Place, str], list[Row]]:
     """Runs of methods that play, by what they are called; variants of a method are told apart."""
     found: dict[tuple[Place, str, tuple[str, ...]], dict[int, Row]] = {}
     for row in rows:
-        if row.get("curve"):
+        if row.get("curve") and is_scored(row):
             found.setdefault((place(row), row["method"], _variant(row)), {})[row["seed"]] = row
     several = Counter((where, method) for where, method, _ in found)
     named = {}

@@ -98,10 +98,11 @@ def _sweeps(groups: Sequence[Group]) -> list[list[Group]]:
 
     Step 0 purifies nothing and is not among them; nor is one with fewer seeds than others.
     """
-    swept: dict[tuple[Place, str, str], list[Group]] = {}
+    swept: dict[tuple[Place, str, str, str], list[Group]] = {}
     for group in groups:
         if group.step.isdecimal() and group.step != "0":
-            swept.setdefault((group.place, group.method, group.target), []).append(group)
+            key = group.place, group.method, group.target, group.variant
+            swept.setdefault(key, []).append(group)
     most = {key: max((g.seeds for g in steps), key=len) for key, steps in swept.items()}
     whole = ([g for g in steps if g.seeds == most[key]] for key, steps in swept.items())
     return [steps for steps in whole if len(steps) > 1]
@@ -224,7 +225,7 @@ def _told_apart(made: Sequence[Group], settings: Sequence[tuple[str, ...]]) -> l
 
 
 def _plain(value: str) -> str:
-    return value.strip('"').replace("null", "none")
+    return "default" if value == "{}" else value.strip('"').replace("null", "none")
 
 
 def _order(group: Group) -> tuple[Any, ...]:

@@ -22,7 +22,8 @@ there are. Cells are only comparable once normalised.
 The interquartile mean, its bootstrap and P(X > Y) are those of Agarwal et al. (2021), "Deep
 reinforcement learning at the edge of the statistical precipice", and agree with rliable. A single
 cell has Student's interval instead: of five normal scores the percentile bootstrap that says 95 %
-holds the mean in 83 % of all cases.
+holds the mean in 83 % of all cases. Over many cells of few seeds the bootstrap is too narrow, too:
+over 24 with three seeds each it holds the truth in about 85 % of all cases, with five in about 90.
 
 Nothing can be said of the spread of a single seed: standard errors and intervals are then None.
 """
@@ -46,7 +47,7 @@ Statistic = Callable[..., Floats]
 """Of one or more samples: lists of arrays, one for each cell, whose last axis is the seeds."""
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
-FEWEST_SEEDS = 3
+FEWEST_SEEDS = 5
 """To call one method better than another: Student's interval of two reaches 13 errors far."""
 TRIMMED = 0.25
 """Left out at either end for the interquartile mean."""

@@ -231,9 +231,9 @@ def _laid_out(
     notes: Mapping[str, str],
 ) -> Grid:
     """With the best success, in the second column, in bold."""
-    best = winners({_name(group): share(group) for group in shown})
+    best = winners({str(i): share(group) for i, group in enumerate(shown)})
     bold = tuple(
-        tuple(k == 1 and _name(group) in best for k in range(len(columns))) for group in shown
+        tuple(k == 1 and str(i) in best for k in range(len(columns))) for i in range(len(shown))
     )
     remarks = [] if _source(shown[0]) == "roboturk" else [NOT_HUMAN]
     return Grid(title, columns, tuple(rows), bold, (*remarks, *notes.values()))

@@ -33,16 +33,18 @@ SUMMARIES = {
     **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP)},
 }
 """What each is of."""
-BASELINES, UNPURIFIED = ("bc-all", "bc-opt"), "dp-bc @0"
-"""What methods are compared with; in a sweep the step that changes nothing."""
+BASELINES, UNPURIFIED = (("bc-all", ""), ("bc-opt", "")), ("dp-bc", "0")
+"""Method and step that others are compared with; in a sweep the step that changes nothing."""
 NEAR = 0.85
 """Of the way from random actions to the expert."""
 REMARKS = {
-    "bc-opt": "bc-opt sees no other rows than optimal ones: its sets of one task are one policy",
-    "dp-bc @best": f"{BEST}, so nothing is compared with it",
-    "dp-bc @tuned": "@tuned: the fixed step that earned most with the other seeds, which is what "
-    "testing in the environment finds",
+    "bc-opt": "bc-opt sees no other rows than optimal ones: its sets of one task are one policy, "
+    "and intervals of it and beside it are too narrow",
+    "best": f"{BEST}, so nothing is compared with it",
+    "tuned": "@tuned: the fixed step that earned most with the other seeds, which is what testing "
+    "in the environment finds",
 }
+"""Of a method, or of a step."""
 _ORDER = list(dict.fromkeys(method for methods in METHODS.values() for method in methods))
 Scores = Mapping[Place, Mapping[int, float]]
 """Of each set and seed."""
@@ -65,6 +67,9 @@ class Summary:
 
     regime: str
     method: str
+    """As it is called, with its step and settings where they matter."""
+    kind: tuple[str, str]
+    """Method and step alone."""
     sets: int
     seeds: tuple[int, int]
     """Fewest and most."""
@@ -84,14 +89,23 @@ def summary_cells(rows: Sequence[Row], table: str) -> list[Group]:
 
 def summaries(made: Sequence[Group]) -> list[Summary]:
     """Of every regime and method that has normalised scores."""
-    scored = [group for group in made if len(group.normalised) == len(group.seeds)]
-    swept = any(group.name == UNPURIFIED for group in scored)
+    scored = _scored(made)
+    swept = any(_kind(group) == UNPURIFIED for group in scored)
     baselines = (UNPURIFIED,) if swept else BASELINES
     return [
         _summary(regime, name, baselines, [g for g in scored if g.place.regime == regime])
         for regime in dict.fromkeys(group.place.regime for group in scored)
         for name in _names(g for g in scored if g.place.regime == regime)
     ]
+
+
+def _scored(made: Sequence[Group]) -> list[Group]:
+    """Those whose every seed has a normalised score."""
+    return [group for group in made if len(group.normalised) == len(group.seeds)]
+
+
+def _kind(group: Group) -> tuple[str, str]:
+    return group.method, group.step
 
 
 def _names(groups: Iterable[Group]) -> list[str]:
@@ -101,26 +115,41 @@ def _names(groups: Iterable[Group]) -> list[str]:
     return list(dict.fromkeys(group.name for group in known))
 
 
-def _summary(regime: str, name: str, baselines: Sequence[str], groups: Sequence[Group]) -> Summary:
-    mine, hindsight = _scores(groups, name), name.endswith("@best")
+def _summary(
+    regime: str, name: str, baselines: Sequence[tuple[str, str]], groups: Sequence[Group]
+) -> Summary:
+    mine, first = _scores(groups, name), next(g for g in groups if g.name == name)
+    hindsight = first.step == "best"
     strata = _strata(mine, _common(mine))
     sizes = [len(seeds) for seeds in strata]
     return Summary(
         regime=regime,
         method=name,
+        kind=_kind(first),
         sets=len(mine),
         seeds=(min(sizes), max(sizes)),
         middle=interquartile_mean(strata),
         interval=None if hindsight else bootstrap_interval(interquartile_means, strata),
         near=sum(bool(np.mean(seeds) >= NEAR) for seeds in strata),
         compared={
-            baseline: found
+            _called(baseline): found
             for baseline in baselines
             if not hindsight
-            and name != baseline
-            and (found := _compared(mine, _scores(groups, baseline)))
+            and _kind(first) != baseline
+            and (found := _compared(mine, _scores(groups, _beside(first, baseline, groups))))
         },
     )
+
+
+def _called(baseline: tuple[str, str]) -> str:
+    method, step = baseline
+    return f"{method} @{step}" if step else method
+
+
+def _beside(group: Group, baseline: tuple[str, str], groups: Sequence[Group]) -> str:
+    """The name of the baseline, of the same settings if it has several; else of the first."""
+    names = {other.variant: other.name for other in groups if _kind(other) == baseline}
+    return names.get(group.variant, next(iter(names.values()), ""))
 
 
 def _scores(groups: Sequence[Group], name: str) -> dict[Place, dict[int, float]]:
@@ -198,11 +227,13 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
         "beats: how probable it is that one run is better than one of the other method on the same "
         "set; above: sets whose mean is higher",
     ]
-    remarks = (REMARKS[one.method] for one in made if one.method in REMARKS)
+    kinds = dict.fromkeys(key for one in made for key in one.kind)
+    remarks = (REMARKS[key] for key in kinds if key in REMARKS)
     notes = (*told[: 2 if baselines else 1], *remarks)
     expert = "elute's expert" if "real files" in regime else "expert"  # theirs cannot be asked
     title = f"{regime}: normalised scores (0 random actions, 1 {expert}) over all sets"
-    return Grid(title, columns, rows, ((False,) * len(columns),) * len(rows), notes)
+    bold = ((False,) * len(columns),) * len(rows)
+    return Grid(title, columns, rows, bold, notes, labels=1)
 
 
 def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
@@ -227,7 +258,7 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
     """A panel for each regime: sets as dots, coloured by task, and what all come to."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
-    whole = summaries(made)
+    whole, made = summaries(made), _scored(made)
     regimes = list(dict.fromkeys(one.regime for one in whole))
     tasks = list(dict.fromkeys(group.place.task for group in made))
     rows = max(len([one for one in whole if one.regime == regime]) for regime in regimes)
@@ -237,11 +268,11 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
         _draw(
             axis,
             [one for one in whole if one.regime == regime],
-            [group for group in made if group.place.regime == regime and group.normalised],
+            [group for group in made if group.place.regime == regime],
             tasks,
         )
-        axis.set_title(f"{regime}: each dot a set of demonstrations")
-        axis.set_xlabel("0 random actions, 1 expert")
+        axis.set_title(regime)
+        axis.set_xlabel("each dot a set of demonstrations: 0 random actions, 1 expert")
     legend_below(figure, axes)
     save_figure(figure, path)
 
