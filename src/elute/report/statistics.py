@@ -23,7 +23,7 @@ The interquartile mean, its bootstrap and P(X > Y) are those of Agarwal et al. (
 reinforcement learning at the edge of the statistical precipice", and agree with rliable. A single
 cell has Student's interval instead: of five normal scores the percentile bootstrap that says 95 %
 holds the mean in 83 % of all cases. Over many cells of few seeds the bootstrap is too narrow, too:
-over 24 with three seeds each it holds the truth in about 85 % of all cases, with five in about 90.
+over 24 with three seeds each it holds the truth in 85 to 90 % of all cases.
 
 Nothing can be said of the spread of a single seed: standard errors and intervals are then None.
 """
