@@ -7,7 +7,11 @@ from elute.errors import EluteError
 from elute.experiment.cell import Place, run_cell, run_digest
 from elute.experiment.costs import estimate
 from elute.experiment.spec import Run, is_online, load_experiment, runs
+from elute.experiment.training import chosen_step
 from elute.learners.adversarial import Adversarial
+from elute.learners.bc import BC
+from elute.learners.gail import GAIL
+from elute.purify.select import Choice
 from elute.report.curves import online_curves
 from learners.point_env import NAME
 from learners.point_mass import both
@@ -105,3 +109,9 @@ def test_what_it_costs_follows_the_steps_until_it_was_measured(grid):
     assert estimate([gail], [known]) == 501.0
     assert estimate([cloned], [cheap | {"method": cloned.method}]) > 1e5
     assert Adversarial.paper().env_steps == 5_000_000
+
+
+def test_a_critic_wants_cleaner_rows_than_a_clone():
+    choice = Choice({0: 1.0, 30: 0.5, 100: 0.2}, {0: 0.3, 30: 0.1, 100: 0.2}, ())
+    assert chosen_step(choice, GAIL()) == 100
+    assert chosen_step(choice, BC()) == 30

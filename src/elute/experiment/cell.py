@@ -30,9 +30,9 @@ from elute.experiment.data import run_demos, run_task
 from elute.experiment.methods import Method, with_bounds
 from elute.experiment.parallel import Report
 from elute.experiment.purifiers import make_purifier
-from elute.experiment.spec import Data, Run
+from elute.experiment.spec import Data, Run, is_online
 from elute.experiment.stages import digest, stage
-from elute.experiment.training import Training, check_training
+from elute.experiment.training import Training, check_training, chosen_step
 from elute.learners.adversarial import OnlineMethod
 from elute.learners.imitate import imitate
 from elute.policy import StoredPolicy, load_policy, save_policy
@@ -96,9 +96,10 @@ def run_digest(run: Run, place: Place) -> str:
     return digest(_facts(run, place) | {"run": _settings(run)} | _choosing(run))
 
 
-def _choosing(run: Run) -> dict[str, int]:
+def _choosing(run: Run) -> dict[str, Any]:
     """How the step was chosen, and the network that purifies trained, if it was."""
-    return {"choice": CHOICE} if run.auto else {}
+    aim = {"aim": "actions"} if run.auto and is_online(run.method) else {}
+    return {"choice": CHOICE, **aim} if run.auto else {}
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -264,7 +265,7 @@ class _Cell:
                     progress=lambda done, total: self.report("choosing the step", done, total),
                 )
                 kept.finish(
-                    step=choice.for_policy,
+                    step=chosen_step(choice, self.run.learner()),
                     errors={str(step): error for step, error in choice.policy_errors.items()},
                     timings={"choose": process_time() - began},
                 )

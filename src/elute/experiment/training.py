@@ -25,7 +25,7 @@ from elute.learners.learner import Log, Policy, Weighing, needs_transitions, sil
 from elute.learners.transitions import Transitions
 from elute.purify.diffusion import DiffusionPurifier
 from elute.purify.purifier import Purifier, Transform
-from elute.purify.select import choose_reverse_step, trained_up_to
+from elute.purify.select import Choice, choose_reverse_step, trained_up_to
 from elute.rng import Seeds
 from elute.types import DemoSet
 
@@ -116,8 +116,16 @@ def _check_online(method: OnlineMethod, demos: DemoSet, task: Task | None) -> No
         confidence.known(demos, task, Seeds(0)("check"))
 
 
+def chosen_step(choice: Choice, learner: Method) -> int:
+    """The step that should serve the learner best.
+
+    Cloning averages over rows. A critic looks at each by itself, and wants clean ones.
+    """
+    return choice.for_actions if isinstance(learner, OnlineMethod) else choice.for_policy
+
+
 def fit_purifier(training: Training, demos: DemoSet, seeds: Seeds, report: Report) -> Transform:
-    """The fitted purifier, at the step that should teach a policy best if it is to be chosen."""
+    """The fitted purifier, at the step that should serve the learner best if it is to be chosen."""
     purifier = training.purifier
     assert purifier is not None
 
@@ -131,7 +139,7 @@ def fit_purifier(training: Training, demos: DemoSet, seeds: Seeds, report: Repor
         return purifier.fit(demos, seeds, progress=fitting)
     if training.auto:
         choice = choose_reverse_step(purifier, demos, seeds, progress=choosing)
-        purifier = replace(purifier, reverse_step=choice.for_policy)
+        purifier = replace(purifier, reverse_step=chosen_step(choice, training.learner))
     up_to = trained_up_to(purifier.reverse_step)
     return purifier.fit(demos, seeds, up_to=up_to, progress=fitting)
 
