@@ -3,11 +3,14 @@
     python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is a command in a comment, or `hours`. Below one that prints a table is `<!-- end -->`, below
-one that draws a figure the figure. Whether a figure is of today's lines is not checked.
+A mark is a command in a comment, `hours` or `coverage`. Below one that prints a table is
+`<!-- end -->`, below one that draws a figure the figure. Whether a figure is of today's lines is
+not checked.
 """
 
 import argparse
+import itertools
+import json
 import re
 import shlex
 import subprocess
@@ -18,7 +21,7 @@ from elute import results
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-HOURS = re.compile(r"(<!-- hours -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+OWN = re.compile(r"(<!-- (hours|coverage) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
@@ -31,7 +34,7 @@ def main() -> None:
     for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         before = page.read_text(encoding="utf-8")
         after = MARK.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[4]}", before)
-        after = HOURS.sub(lambda found: f"{found[1]}\n{hours()}\n{found[3]}", after)
+        after = OWN.sub(lambda found: f"{found[1]}\n{MADE[found[2]]()}\n{found[4]}", after)
         for command in [] if given.check else FIGURE.findall(before):
             run(command)
         if after != before:
@@ -51,6 +54,29 @@ def hours() -> str:
         spent = sum(sum(run["timings"].values()) for run in runs)
         told.append(f"| `{file.relative_to(ROOT)}` | {len(runs)} | {spent / 3600:.1f} |")
     return "\n".join(told) + "\n"
+
+
+def coverage() -> str:
+    """What the distance of the states has to do with returns, as `benchmarks.coverage` found it."""
+    told = [
+        "| distance | sets | BC-all | DP-BC | mean gain | DP-BC better "
+        "| near the expert: BC-all, DP-BC | above DP-BC: ISW-BC, DP-ISW-BC |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    bands = json.loads((ROOT / "benchmarks/results/coverage.json").read_text())["bands"]
+    for band, after in itertools.zip_longest(bands, bands[1:]):
+        ends = f"{band['over']} to {after['over']}" if after else f"over {band['over']}"
+        means = f"{band['bc-all']:.2f} | {band['dp-bc']:.2f} | {band['gain']:+.2f}"
+        near, weighed = band["near"], band["weighed"]
+        above = ", ".join(str(weighed[m]["above dp-bc"]) for m in ("isw-bc", "dp-isw-bc"))
+        told.append(
+            f"| {ends} | {band['sets']} | {means} | {band['better']} "
+            f"| {near['bc-all']}, {near['dp-bc']} | {above} |"
+        )
+    return "\n".join(told) + "\n"
+
+
+MADE = {"hours": hours, "coverage": coverage}
 
 
 def table(command: str) -> str:
