@@ -272,7 +272,7 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
             tasks,
         )
         axis.set_title(regime)
-        axis.set_xlabel("each dot a set of demonstrations: 0 random actions, 1 expert")
+        axis.set_xlabel("of each set: 0 random actions, 1 expert")
     legend_below(figure, axes)
     save_figure(figure, path)
 
