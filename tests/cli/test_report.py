@@ -80,7 +80,7 @@ def test_a_regime_can_be_asked_for():
         (("--html", "page.html", "--results", os.devnull), "no lines"),
     ],
 )
-def test_a_flag_that_would_change_nothing_is_refused(tmp_path, flags, told):
+def test_what_cannot_be_reported_is_refused(tmp_path, flags, told):
     done = elute("report", *flags, cwd=tmp_path)
     assert done.returncode == 2
     assert told in done.stderr
