@@ -1,6 +1,7 @@
 """Which machines agree bit for bit."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -36,6 +37,6 @@ KERNELS = {
 @pytest.mark.parametrize("library", KERNELS)
 def test_other_kernels_are_noticed(library):
     kernels, has_them = KERNELS[library]
-    if not has_them:
-        pytest.skip(f"{library} is built with another library of linear algebra here")
+    if not has_them or platform.machine() != "x86_64":
+        pytest.skip(f"{library} has no such kernels here")
     assert digits(**kernels) != digits()

@@ -98,8 +98,9 @@ def run_digest(run: Run, place: Place) -> str:
 
 def _choosing(run: Run) -> dict[str, Any]:
     """How the step was chosen, and the network that purifies trained, if it was."""
-    aim = {"aim": "actions"} if run.auto and is_online(run.method) else {}
-    return {"choice": CHOICE, **aim} if run.auto else {}
+    if not run.auto:
+        return {}
+    return {"choice": CHOICE} | ({"aim": "actions"} if is_online(run.method) else {})
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -266,7 +267,6 @@ class _Cell:
                 )
                 kept.finish(
                     step=chosen_step(choice, self.run.learner()),
-                    errors={str(step): error for step, error in choice.policy_errors.items()},
                     timings={"choose": process_time() - began},
                 )
             return int(kept.about["step"]), dict(kept.about["timings"])
