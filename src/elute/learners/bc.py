@@ -10,18 +10,11 @@ loss on them is found, and a new network learns from all rows for as long. After
 is that of what is left over. Observation noise, in units of each column's deviation, and weight
 decay are two other ways to keep few rows from being learnt by heart.
 
-Two policies a few updates apart act alike on the rows and may earn ten times as much as each other:
-small differences grow while a robot walks. With `averaging` the weights are a moving average,
-
-    avg_t = w avg_{t-1} + (1 - w) theta_t,     w = min(averaging, t / (t + 9))
-
-which takes the noise of the updates out of them (Block et al. 2024, "Butterfly effects of SGD
-noise").
+The policy is a moving average of the weights (average.py), and so is what the held-out rows judge.
 """
 
 import math
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -31,6 +24,7 @@ from torch import Tensor
 
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
+from elute.learners.average import Average, check_share
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
 from elute.nets import generator
@@ -60,21 +54,22 @@ class BC:
     learning_rate: float = 3e-3
     weight_decay: float = 0.0
     observation_noise: float = 0.0
-    averaging: float = 0.0
+    averaging: float = 0.99
     """Share of the old in a moving average of the weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
 
     def __post_init__(self) -> None:
         if not 0 <= self.hold_out < 1:
             raise EluteError(f"hold_out {self.hold_out}; expected a share from 0 up to 1")
-        if not 0 <= self.averaging < 1:
-            raise EluteError(f"averaging {self.averaging}; expected a share from 0 up to 1")
+        check_share(self.averaging)
 
     @classmethod
     def paper(cls, *, on: Literal["all", "optimal"] = "all") -> Self:
         """As the paper's code clones, but with rows drawn at random: raw units, a tanh mean."""
         actor = Design(standardise=False, squashed=True, bounds=(-1.0, 1.0))
-        return cls(on=on, updates=1920, hold_out=0.0, learning_rate=3e-4, actor=actor)
+        return cls(
+            on=on, updates=1920, hold_out=0.0, learning_rate=3e-4, averaging=0.0, actor=actor
+        )
 
     def fit(self, demos: DemoSet, rng: np.random.Generator, log: Log = silent) -> GaussianPolicy:
         """A policy that acts like the demonstrator."""
@@ -148,23 +143,6 @@ class BC:
             return -actor.log_prob(inputs, targets).sum(dim=1).mean()
         mse: Tensor = ((actor(inputs) - targets) ** 2).mean()
         return mse
-
-
-class Average:
-    """A moving average of an actor that learns, or the actor itself."""
-
-    def __init__(self, actor: Actor, share: float) -> None:
-        self.share, self.updates = share, 0
-        self.network = deepcopy(actor) if share else actor
-        self.pairs = list(zip(self.network.parameters(), actor.parameters(), strict=True))
-
-    def update(self) -> None:
-        """After each update of the actor."""
-        self.updates += 1
-        old = min(self.share, self.updates / (self.updates + 9))  # the first weights are random
-        with torch.no_grad():
-            for mean, new in self.pairs if self.share else ():
-                mean.lerp_(new, 1 - old)
 
 
 class _Fold:

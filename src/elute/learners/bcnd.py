@@ -36,6 +36,7 @@ from torch import Tensor
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
+from elute.learners.average import Average, check_share
 from elute.learners.descent import Descent, updates_of
 from elute.learners.learner import Log, silent
 from elute.nets import generator, tensor
@@ -64,9 +65,12 @@ class BCND:
     temper: float = 1.0
     """R is the old density to this power."""
     least_std: float = 0.05
+    averaging: float = 0.99
+    """Share of the old in a moving average of the actor's weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
 
     def __post_init__(self) -> None:
+        check_share(self.averaging)
         if self.rounds < 1 or self.members < 1:
             raise EluteError(
                 f"{self.rounds} rounds of {self.members} members asked for; expected 1 or more"
@@ -81,7 +85,14 @@ class BCND:
     def paper(cls) -> Self:
         """Five rounds of five members, on about 550 rows: 500 passes over 110 rows each."""
         actor = Design(bounds=(-1.0, 1.0))
-        return cls(members=5, updates=500, batch_size=128, learning_rate=1e-4, actor=actor)
+        return cls(
+            members=5,
+            updates=500,
+            batch_size=128,
+            learning_rate=1e-4,
+            averaging=0.0,
+            actor=actor,
+        )
 
     @classmethod
     def no_ensemble(cls) -> Self:
@@ -105,9 +116,9 @@ class BCND:
             members = [Actor(design, rows, rng) for _ in parts]
             x, y = members[0].inputs(rows.observations), members[0].targets(rows.actions)
             data = x, y, tensor(weights)
-            policy = self._round(members, parts, data, rng, _numbered(log, number))
-            following = density_weights(self.temper * log_density(members, x, y))
-        return policy, weights
+            learnt = self._round(members, parts, data, rng, _numbered(log, number))
+            following = density_weights(self.temper * log_density(learnt, x, y))
+        return ensemble(learnt, x), weights
 
     def _round(
         self,
@@ -116,8 +127,8 @@ class BCND:
         data: tuple[Tensor, Tensor, Tensor],
         rng: np.random.Generator,
         log: Log,
-    ) -> GaussianPolicy:
-        """Every member learns its part by weighted likelihood."""
+    ) -> list[Actor]:
+        """What every member has learnt of its part by weighted likelihood."""
         x, y, weights = data
         optimiser = torch.optim.AdamW(
             [parameter for member in members for parameter in member.parameters()],
@@ -128,6 +139,7 @@ class BCND:
         networks = {f"member {k}": member for k, member in enumerate(members)}
         updates = self.updates or updates_of(PASSES, len(parts[0]), self.batch_size)
         descent = Descent(updates, networks, lambda: ensemble(members, x), log)
+        averages = [Average(member, self.averaging) for member in members]
         stream = generator(rng)
         for _ in descent:
             nll = torch.zeros(())
@@ -136,7 +148,9 @@ class BCND:
                 log_pi = member.log_prob(x[drawn], y[drawn]).sum(dim=1)
                 nll = nll - (weights[drawn] * log_pi).mean()
             descent.step(optimiser, nll=nll)
-        return descent.policy()
+            for average in averages:
+                average.update()
+        return [average.network for average in averages]
 
 
 def split(n_rows: int, n_parts: int, rng: np.random.Generator) -> list[Tensor]:

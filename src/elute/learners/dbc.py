@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from elute.diffusion.denoiser import StepDenoiser
 from elute.diffusion.schedule import Schedule
 from elute.learners.actor import Actor, Design, standard_units
+from elute.learners.average import Average, check_share
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
 from elute.nets import generator, seeded, tensor
@@ -54,7 +55,12 @@ class DBC:
     """Hidden layers of the model."""
     steps: int = 1000
     """N."""
+    averaging: float = 0.99
+    """Share of the old in a moving average of the actor's weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
+
+    def __post_init__(self) -> None:
+        check_share(self.averaging)
 
     @classmethod
     def paper(cls, *, on: Literal["all", "optimal"] = "all") -> Self:
@@ -68,6 +74,7 @@ class DBC:
             model_updates=100_000,
             model_rate=1e-4,
             width=1024,
+            averaging=0.0,
             actor=Design(hidden=(256, 256, 256), activation="relu"),
         )
 
@@ -83,12 +90,15 @@ class DBC:
         x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
         model, noises = PairModel(self, x, y, rng), generator(rng)
 
+        name = "dbc" if self.on == "all" else "dbc-opt"
+
         def policy() -> GaussianPolicy:
-            return actor.policy(method="dbc" if self.on == "all" else "dbc-opt")
+            return actor.policy(method=name)
 
         self._model(model, x, y, noises, Descent(self.model_updates, {"model": model}, policy, log))
         model.requires_grad_(False)
         optimiser = torch.optim.Adam(actor.parameters(), lr=self.learning_rate, fused=True)
+        average = Average(actor, self.averaging)
         descent = Descent(self.updates, {"actor": actor}, policy, log)
         for drawn in descent.draws(stream, len(x), self.batch_size):
             states, actions, means = x[drawn], y[drawn], actor(x[drawn])
@@ -98,9 +108,11 @@ class DBC:
                 mse=((means - actions) ** 2).mean(),
                 diffusion=self.weight * torch.relu(worse).mean(),  # unlike clamp, flat at zero
             )
-        left = policy().act(rows.observations) - y.numpy()
-        actor.set_std(np.sqrt((left**2).mean(axis=0)))
-        return policy()
+            average.update()
+        learnt = average.network
+        left = learnt.policy().act(rows.observations) - y.numpy()
+        learnt.set_std(np.sqrt((left**2).mean(axis=0)))
+        return learnt.policy(method=name)
 
     def _model(
         self,

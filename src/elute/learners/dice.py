@@ -64,9 +64,8 @@ class Values:
             rows = _draw(len(now), self.batch_size, stream)
             x0 = first[_draw(len(first), self.batch_size, stream)]
             x = now[rows].requires_grad_(self.penalty > 0)
-            initial, value, following = nu(torch.cat([x0, x, after[rows]])).split(
-                [len(x0), len(x), len(x)]
-            )
+            value = nu(x)  # apart: its slope would be looked for in the other rows, too
+            initial, following = nu(torch.cat([x0, after[rows]])).split([len(x0), len(x)])
             losses = {"value": loss(initial, rewards[rows] + g[rows] * following - value)}
             if self.penalty:
                 losses["slope"] = self.penalty * slopes(value, x).square().sum(dim=1).mean()

@@ -36,6 +36,7 @@ from torch.nn.functional import softplus
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
+from elute.learners.average import Average, check_share
 from elute.learners.descent import Descent, updates_of
 from elute.learners.learner import Log, silent
 from elute.nets import generator, mlp, seeded
@@ -73,9 +74,12 @@ class DWBC:
     discriminator_every: int = 1
     """Updates of the actor for one of the discriminator."""
     discriminator_width: int = 128
+    averaging: float = 0.99
+    """Share of the old in a moving average of the actor's weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
 
     def __post_init__(self) -> None:
+        check_share(self.averaging)
         if not 0 < self.eta < 1:
             raise EluteError(f"eta {self.eta} asked for; expected a share between 0 and 1")
         lowest = float(optimal_weights(torch.tensor(LEAST), self.alpha, self.eta, self.form))
@@ -101,6 +105,7 @@ class DWBC:
             weight_decay=5e-3,
             discriminator_rate=1e-4,
             discriminator_every=100,
+            averaging=0.0,
             actor=actor,
         )
 
@@ -125,6 +130,7 @@ class DWBC:
         networks = {"actor": actor, "discriminator": judge}
         updates = self.updates or updates_of(PASSES, len(rows), self.batch_size)
         descent = Descent(updates, networks, lambda: actor.policy(method="dwbc"), log)
+        average = Average(actor, self.averaging)
         for update in descent:
             good = torch.randint(0, n_optimal, (self.batch_size,), generator=stream)
             mixed = torch.randint(0, n_others, (self.batch_size,), generator=stream) + n_optimal
@@ -138,10 +144,12 @@ class DWBC:
             if judged:
                 losses["discriminator"] = self._judgement(logits)
             descent.step(optimiser, **losses)
+            average.update()
+        learnt = average.network
         with torch.no_grad():
-            weights = self._weights(judge(x, y, actor.log_prob(x, y)), n_optimal)
+            weights = self._weights(judge(x, y, learnt.log_prob(x, y)), n_optimal)
         share = np.repeat([n_optimal, n_others], [n_optimal, n_others]) / len(rows)
-        return descent.policy(), weights.numpy().astype(np.float64) / share
+        return learnt.policy(method="dwbc"), weights.numpy().astype(np.float64) / share
 
     def _optimiser(self, actor: Actor, judge: nn.Module) -> torch.optim.Optimizer:
         """One for both: neither loss has a gradient in the other's weights."""

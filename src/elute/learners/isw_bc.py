@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from elute.episodes import Array
 from elute.errors import EluteError
 from elute.learners.actor import Actor, Design
+from elute.learners.average import check_share
 from elute.learners.descent import Descent
 from elute.learners.learner import Log, silent
 from elute.learners.ratio import Ratio
@@ -63,7 +64,12 @@ class ISWBC:
     threshold: float = 0.0
     """Rows that weigh less are left out."""
     ratio: Ratio = field(default_factory=Ratio)
+    averaging: float = 0.99
+    """Share of the old in a moving average of the actor's weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
+
+    def __post_init__(self) -> None:
+        check_share(self.averaging)
 
     @classmethod
     def paper(cls) -> Self:
@@ -80,6 +86,7 @@ class ISWBC:
                 guard=1e-3,
                 learning_rate=3e-4,
             ),
+            averaging=0.0,
             actor=Design(hidden=(256, 256), activation="relu"),
         )
 
@@ -105,13 +112,6 @@ class ISWBC:
         log_ratio = self.ratio.learn(demos.optimal.pairs, everything.pairs, rng, descend)
         weights = importance(log_ratio, self.threshold)
         policy = clone_weighted(
-            actor,
-            everything,
-            weights,
-            descend({"actor": actor}),
-            loss=self.loss,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            rng=rng,
+            self, actor, everything, weights, descend({"actor": actor}), rng, method="isw-bc"
         )
         return policy, weights

@@ -38,6 +38,7 @@ from torch import Tensor, nn
 from elute.episodes import Array
 from elute.learners import demodice
 from elute.learners.actor import Actor, Design
+from elute.learners.average import check_share
 from elute.learners.descent import Descent
 from elute.learners.dice import Values, mean_one, on_rows, tempered
 from elute.learners.learner import Log, silent
@@ -81,7 +82,12 @@ class SMODICE:
     loss: Loss = "mse"
     ratio: Ratio = field(default_factory=Ratio)
     values: Values = field(default_factory=Values)
+    averaging: float = 0.99
+    """Share of the old in a moving average of the actor's weights; 0 to take the last ones."""
     actor: Design = field(default_factory=Design)
+
+    def __post_init__(self) -> None:
+        check_share(self.averaging)
 
     @classmethod
     def paper(cls) -> Self:
@@ -101,6 +107,7 @@ class SMODICE:
                 batch_size=512,
                 learning_rate=3e-4,
             ),
+            averaging=0.0,
             actor=Design(hidden=(256, 256), activation="relu"),
         )
 
@@ -137,13 +144,6 @@ class SMODICE:
         weights = mean_one(density(residuals, self.divergence))
         weights = on_rows(weights, steps, len(everything))
         policy = clone_weighted(
-            actor,
-            everything,
-            weights,
-            descend({"actor": actor}),
-            loss=self.loss,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            rng=rng,
+            self, actor, everything, weights, descend({"actor": actor}), rng, method="smodice"
         )
         return policy, weights

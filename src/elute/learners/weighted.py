@@ -8,13 +8,14 @@ evenly, with less spread: where few rows hold all the weight, a batch is not fil
 The scale of w does not matter.
 """
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 
 from elute.episodes import Array
 from elute.learners.actor import Actor
+from elute.learners.average import Average
 from elute.learners.descent import Descent, DivergenceError
 from elute.nets import generator
 from elute.policy import GaussianPolicy
@@ -23,16 +24,34 @@ from elute.types import Demonstrations
 Loss = Literal["mse", "nll"]
 
 
+class Cloning(Protocol):
+    """What a learner's settings say about cloning."""
+
+    @property
+    def loss(self) -> Loss:
+        """Which of the two."""
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of an update."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam."""
+
+    @property
+    def averaging(self) -> float:
+        """Share of the old in the moving average."""
+
+
 def clone_weighted(
+    settings: Cloning,
     actor: Actor,
     rows: Demonstrations,
     weights: Array,
     descent: Descent[GaussianPolicy],
-    *,
-    loss: Loss,
-    batch_size: int,
-    learning_rate: float,
     rng: np.random.Generator,
+    **about: object,
 ) -> GaussianPolicy:
     """The policy of the rows that weigh something.
 
@@ -44,15 +63,18 @@ def clone_weighted(
     stream = generator(rng)
     x, y = actor.inputs(rows.observations), actor.targets(rows.actions)
     share = torch.tensor(np.cumsum(weights) / np.sum(weights))
-    optimiser = torch.optim.Adam(actor.parameters(), lr=learning_rate, fused=True)
+    optimiser = torch.optim.Adam(actor.parameters(), lr=settings.learning_rate, fused=True)
+    average = Average(actor, settings.averaging)
     for _ in descent:
-        chance = torch.rand(batch_size, generator=stream, dtype=torch.float64)
+        chance = torch.rand(settings.batch_size, generator=stream, dtype=torch.float64)
         drawn = torch.searchsorted(share, chance, right=True).clamp(max=len(x) - 1)
-        if loss == "nll":
+        if settings.loss == "nll":
             descent.step(optimiser, nll=-actor.log_prob(x[drawn], y[drawn]).sum(dim=1).mean())
         else:
             descent.step(optimiser, mse=((actor(x[drawn]) - y[drawn]) ** 2).mean())
-    if loss == "mse":
-        left = descent.policy().act(rows.observations) - y.numpy()
-        actor.set_std(np.sqrt(np.average(left**2, axis=0, weights=weights)))
-    return descent.policy()
+        average.update()
+    learnt = average.network
+    if settings.loss == "mse":
+        left = learnt.policy().act(rows.observations) - y.numpy()
+        learnt.set_std(np.sqrt(np.average(left**2, axis=0, weights=weights)))
+    return learnt.policy(**about)

@@ -42,7 +42,7 @@ from elute.types import Demonstrations, DemoSet
 FAILURE_PROB = 0.05
 """How often the bounds of the theorem may fail, and a guess may pass for telling apart."""
 THEOREM_ROWS = 512
-CLONE = BC(updates=800, hold_out=0.0)
+CLONE = BC(updates=800, hold_out=0.0, averaging=0.0)
 
 
 def policy_errors(

@@ -50,7 +50,7 @@ SPOILT_ROWS, COPIES = 128, 16
 """So many held-out rows are spoilt at most, each so often at least: copies tell bias from noise."""
 BLOCKS = 20
 """Of D_s, dealt in turn: halves of data that was sorted would not cover each other."""
-CAREFUL_CLONE = BC(updates=800, hold_out=0.2)
+CAREFUL_CLONE = BC(updates=800, hold_out=0.2, averaging=0.0)
 """Stops in time: one that follows the noise of its rows scatters more."""
 TINY = 1e-12
 
