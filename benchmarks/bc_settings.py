@@ -34,10 +34,10 @@ from elute.types import Demonstrations
 
 RESULTS = Path(__file__).parent / "results" / "bc_settings.jsonl"
 PLAIN = Design(bounds=(-1.0, 1.0))
-BASE = BC(actor=PLAIN, learning_rate=1e-3)
+BASE = BC(actor=PLAIN, learning_rate=1e-3, averaging=0.0)
 FIXED = replace(BASE, hold_out=0.0)
 SETTINGS = {
-    "default": BC(actor=PLAIN),
+    "rate 3e-3": replace(BASE, learning_rate=3e-3),
     "rate 1e-3": BASE,
     "300 updates": replace(FIXED, updates=300),
     "3000 updates": replace(FIXED, updates=3000),

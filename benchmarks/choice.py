@@ -78,11 +78,12 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
     fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
     low, high = find_task(task).bounds
     design = Design(bounds=(tuple(low.tolist()), tuple(high.tolist())))
+    clone = BC(averaging=0.0, actor=design)  # as the lines were made
     clean, errors, of_actions = expert.act(rows.observations), {}, {}
     for step in select.CANDIDATES:
         purified = fitted.at(step)(rows, seed=0)
         of_actions[step] = float(np.mean((purified.actions - clean) ** 2))
-        policy = BC(actor=design).fit(DemoSet(both.optimal, purified), seeds("learn"))
+        policy = clone.fit(DemoSet(both.optimal, purified), seeds("learn"))
         errors[step] = float(np.mean((policy.act(rows.observations) - clean) ** 2))
     return {
         "choice": CHOICE,

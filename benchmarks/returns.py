@@ -57,7 +57,9 @@ def cell_demos(cell: str) -> DemoSet:
 
 def returns(demos: Demonstrations, seeds: Seeds) -> float:
     """Mean return of a policy cloned from these."""
-    bc = BC(updates=3000, hold_out=0.0, actor=Design(bounds=(-1.0, 1.0)))  # as the lines were made
+    bc = BC(  # as the lines were made
+        updates=3000, hold_out=0.0, averaging=0.0, actor=Design(bounds=(-1.0, 1.0))
+    )
     policy = bc.clone(demos, seeds("bc"))
     return evaluate(policy, TASK, episodes=EPISODES, seed=1000 + seeds.root).mean
 

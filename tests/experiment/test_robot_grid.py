@@ -1,4 +1,4 @@
-"""The robot's grids: whole sets, starts, readings; and digests of older runs that must not move."""
+"""The robot's grids: whole sets, starts, readings."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elute import results
 from elute.collect import catalogue
 from elute.demos.files import load
 from elute.experiment.cell import Place, run_cell, run_digest
@@ -96,13 +95,3 @@ def test_a_line_has_the_other_readings(run, tmp_path):
     assert run_digest(elsewhere, place) != run_digest(run, place)
     run_cell(elsewhere, place, lambda what, done, total: None)
     assert len(list((tmp_path / "stages" / "policy").iterdir())) == 1  # learnt once
-
-
-def test_digests_of_older_lines_stay(data_folder):
-    rows = results.read(ROOT / "results" / "real-halfcheetah.jsonl").rows
-    experiment = load_experiment(ROOT / "experiments" / "real-halfcheetah.toml", {})
-    place = Place(cache=Path(), data=experiment.data, folder=data_folder / "halfcheetah")
-    older = [row for row in rows if "starts" not in row["run"] and not row["auto"]]
-    assert older
-    for row in older:
-        assert run_digest(Run.from_json(row["run"]), place) == row["digest"]

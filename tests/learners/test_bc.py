@@ -9,7 +9,8 @@ import torch
 from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.learners.actor import Design
-from elute.learners.bc import BC, Average
+from elute.learners.average import Average
+from elute.learners.bc import BC
 from elute.rng import Seeds
 from elute.types import Demonstrations
 
@@ -152,9 +153,3 @@ def test_averaged_policies_a_few_updates_apart_are_alike():
     (last_moved, last_error), (moved, missed) = apart(0.0), apart(0.99)
     assert moved < 0.1 * last_moved
     assert missed < last_error
-
-
-@pytest.mark.parametrize("averaging", [-0.1, 1.0])
-def test_a_share_that_is_none_is_refused(averaging):
-    with pytest.raises(EluteError, match="averaging"):
-        BC(averaging=averaging)

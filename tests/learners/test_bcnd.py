@@ -181,7 +181,7 @@ def test_each_member_learns_its_own_part_only():
     actions = np.zeros(20)
     parts = split(20, 2, Seeds(0)("learn").spawn(1)[0])
     actions[parts[1]] = 4.0
-    policy = replace(SOLVER, rounds=1, members=2, batch_size=50, updates=800).fit(
+    policy = replace(SOLVER, rounds=1, members=2, batch_size=50, updates=1000).fit(
         one_state(actions), Seeds(0)("learn")
     )
     assert policy.std[0] == pytest.approx(2.0, rel=0.02)  # two points, two apart from their middle

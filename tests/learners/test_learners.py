@@ -9,6 +9,7 @@ import torch
 
 from elute.errors import EluteError
 from elute.learners.actor import Design
+from elute.learners.average import Average
 from elute.learners.bc import BC
 from elute.learners.bcnd import BCND
 from elute.learners.dbc import DBC
@@ -45,6 +46,7 @@ LEARNERS = {
 }
 """With few updates, and small networks beside the actor; all else as a user gets it."""
 WEIGHING = [name for name, learner in LEARNERS.items() if hasattr(learner, "weigh")]
+AVERAGING = [name for name, learner in LEARNERS.items() if hasattr(learner, "averaging")]
 every = pytest.mark.parametrize("name", LEARNERS)
 
 
@@ -126,6 +128,34 @@ def test_a_saved_policy_acts_the_same(name, tmp_path):
 def test_actions_stay_within_bounds(name):
     far = 100 * both().all.observations
     assert np.abs(fit(quick(name)).act(far)).max() <= 1.0
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_the_policy_is_the_average_of_its_updates(name, monkeypatch):
+    made = []
+
+    def begin(self, *given):
+        start(self, *given)
+        made.append(self)
+
+    start = Average.__init__
+    monkeypatch.setattr(Average, "__init__", begin)
+    policy, learner = fit(quick(name)), LEARNERS[name]
+    last = made[-getattr(learner, "members", 1) :]
+    biases = [average.network.body[0].bias.numpy(force=True) for average in last]
+    np.testing.assert_array_equal(policy.layers[0][1], np.concatenate(biases))
+    for average in last:
+        assert average.updates == 10
+        assert not any(torch.equal(mean, new) for mean, new in average.pairs[:-1])  # not log_std
+    of_last_weights = fit(replace(quick(name), averaging=0.0))
+    assert not np.array_equal(of_last_weights.layers[0][1], policy.layers[0][1])
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+@pytest.mark.parametrize("averaging", [-0.1, 1.0])
+def test_an_average_of_no_share_is_refused(name, averaging):
+    with pytest.raises(EluteError, match="averaging"):
+        replace(LEARNERS[name], averaging=averaging)
 
 
 @every

@@ -47,7 +47,7 @@ NUMBERS = 1
 """Raised whenever the code makes other numbers of the same settings."""
 CHOICE = 4
 """Raised whenever another reverse step may be chosen from the same data."""
-YOUNGER = {"starts": "stock", "optimal_rows": 0, "averaging": 0.0}
+YOUNGER = {"starts": "stock", "optimal_rows": 0}
 """Settings that came after the first lines, and what was done before."""
 VERSIONS = ("elute", "torch", "numpy", "mujoco", "gymnasium")
 
@@ -108,10 +108,9 @@ def _settings(run: Run) -> dict[str, Any]:
     made = None if run.purifier is None else _json(make_purifier(run.purifier))
     facts: dict[str, Any] = _json(replace(run, purifier=None))
     learner: dict[str, Any] | None = _json(run.learner()) if run.learns else None
-    for told in (facts, learner or {}):
-        for name, default in YOUNGER.items():
-            if told.get(name) == default:
-                del told[name]
+    for name, default in YOUNGER.items():
+        if facts[name] == default:
+            del facts[name]
     return facts | {"learner": learner, "purifier": made, "auto": run.auto}
 
 

@@ -15,7 +15,8 @@ Deviations:
    batch, where a pair that looks better than the demonstrated one pays for one that looks worse.
 2. The model is the `StepDenoiser` of `elute.diffusion`; the released one has one hidden layer fewer
    than its settings say. Nothing is clamped to ten deviations and no gradient is clipped.
-3. The rest is as released: betas that rise like a logistic function, steps drawn in pairs of i and
+3. By default the policy is an average of its weights (average.py).
+4. The rest is as released: betas that rise like a logistic function, steps drawn in pairs of i and
    N + 1 - i, Adam for both networks.
 """
 

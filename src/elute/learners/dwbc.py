@@ -19,9 +19,10 @@ the weights clip d to [.1, .9] on both sides, as the official ones do.
 
 Other deviations: the Gaussian's deviation does not depend on the state; its mean is clipped (in the
 presets bent by a tanh), where the official code bends what was drawn. The discriminator takes the
-actor's units. Settings that could make a weight of D_o negative are refused; a negative likelihood
-has no optimum. The released code of DP-IL, which swaps the two sets and never trains its
-discriminator, is not repeated.
+actor's units; by default the policy is an average of the actor's weights (average.py). Settings
+that could make a weight of D_o negative are refused; a negative likelihood has no optimum. The
+released code of DP-IL, which swaps the two sets and never trains its discriminator, is not
+repeated.
 """
 
 import math
