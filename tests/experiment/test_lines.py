@@ -27,6 +27,8 @@ def test_lines_are_runs_of_their_grid_as_it_is_today(name, request, monkeypatch)
     assert rows
     for row in rows:
         run = Run.from_json(row["run"])
+        told = (row["task"], row["demos"], row["method"], row["regime"], row["seed"])
+        assert told == (run.task, run.demos, run.method, run.regime, run.seed)
         assert row["digest"] == run_digest(run, place), f"{run.name}: of other settings or data"
         assert row["digest"] in planned, f"{run.name} is not of this grid"
     assert len({row["digest"] for row in rows}) == len(rows)

@@ -42,6 +42,15 @@ def test_every_preset_of_a_method_is_a_learner_of_that_name(name):
         assert hasattr(method, "fit") or isinstance(method, OnlineMethod)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_papers_take_the_last_weights_and_we_their_average(name):
+    for preset in METHODS[name]:
+        share = getattr(find_method(name, preset), "averaging", 0.0)
+        assert preset == "default" or share == 0.0
+    if name in ("bc", "bc-opt", "bcnd", "dwbc", "isw-bc", "demodice", "smodice", "dbc"):
+        assert find_method(name).averaging == 0.99
+
+
 def test_an_unknown_method_or_preset_names_the_nearest():
     with pytest.raises(EluteError, match="did you mean bc-opt"):
         find_method("bc-optt")

@@ -1,5 +1,6 @@
 """Behaviour cloning finds what is there to be cloned, and the same each time."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,8 @@ from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.learners.actor import Design
 from elute.learners.average import Average
-from elute.learners.bc import BC
+from elute.learners.bc import BC, _Fold
+from elute.learners.learner import silent
 from elute.rng import Seeds
 from elute.types import Demonstrations
 
@@ -153,3 +155,17 @@ def test_averaged_policies_a_few_updates_apart_are_alike():
     (last_moved, last_error), (moved, missed) = apart(0.0), apart(0.99)
     assert moved < 0.1 * last_moved
     assert missed < last_error
+
+
+def test_held_out_rows_judge_the_average():
+    bc, demos = BC(), linear(noise=1.0)
+    fold = _Fold(bc, demos, torch.arange(40), Seeds(0)("bc"), 0, silent)
+    for _ in itertools.islice(fold.updates, 50):
+        fold.average.update()
+    x, y = fold.held
+    with torch.no_grad():
+        averaged, last = (
+            float(((network(x) - y) ** 2).mean()) for network in (fold.average.network, fold.actor)
+        )
+    assert fold.loss() == pytest.approx(averaged, rel=1e-6)
+    assert averaged != pytest.approx(last, rel=1e-3)

@@ -215,3 +215,19 @@ def test_what_cannot_be_is_refused():
 def test_presets_are_the_papers():
     assert (BCND.paper().rounds, BCND.paper().members) == (5, 5)
     assert BCND.no_ensemble().members == 1
+
+
+def test_rows_weigh_by_the_average_of_the_round_before(monkeypatch):
+    rounds = []
+
+    def kept(self, *given):
+        learnt = one_round(self, *given)
+        rounds.append((given[0], learnt, given[2]))
+        return learnt
+
+    one_round = BCND._round
+    monkeypatch.setattr(BCND, "_round", kept)
+    _, weights = BCND(rounds=2, updates=20).weigh(both(), Seeds(0)("learn"))
+    members, learnt, (x, y, _) = rounds[0]
+    np.testing.assert_array_equal(weights, density_weights(log_density(learnt, x, y)))
+    assert not np.allclose(weights, density_weights(log_density(members, x, y)))

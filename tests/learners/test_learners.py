@@ -146,9 +146,20 @@ def test_the_policy_is_the_average_of_its_updates(name, monkeypatch):
     np.testing.assert_array_equal(policy.layers[0][1], np.concatenate(biases))
     for average in last:
         assert average.updates == 10
-        assert not any(torch.equal(mean, new) for mean, new in average.pairs[:-1])  # not log_std
+        assert not any(torch.equal(mean, new) for mean, new in average.pairs)
     of_last_weights = fit(replace(quick(name), averaging=0.0))
     assert not np.array_equal(of_last_weights.layers[0][1], policy.layers[0][1])
+
+
+@pytest.mark.parametrize("name", ["bc", "dbc", "isw-bc", "demodice"])
+def test_the_deviation_is_that_of_the_averaged_policy(name):
+    demos, learner = both(), quick(name)
+    policy, weights = fit(learner, demos), np.ones(len(demos.all))
+    if name in WEIGHING:
+        weights = learner.weigh(demos, Seeds(0)("learn"))[1]
+    left = policy.act(demos.all.observations) - np.clip(demos.all.actions, -1.0, 1.0)
+    expected = np.sqrt(np.average(left**2, axis=0, weights=weights))
+    np.testing.assert_allclose(policy.std, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", AVERAGING)

@@ -25,7 +25,7 @@ from elute.types import DemoSet
 
 
 def test_the_policy_criterion_reports_every_candidate(monkeypatch):
-    monkeypatch.setattr(criteria, "CLONE", criteria.BC(updates=50))
+    monkeypatch.setattr(criteria, "CLONE", replace(criteria.CLONE, updates=50))
     errors = policy_errors(QUICK, noisy_pointmass(2.0), Seeds(0), candidates=(0, 200))
     assert set(errors) == {0, 200}
     assert all(value > 0 for value in errors.values())

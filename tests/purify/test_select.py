@@ -13,9 +13,11 @@ from elute.demos.pointmass import pointmass
 from elute.diffusion.ddpm import Training
 from elute.episodes import Episodes, Piece
 from elute.errors import EluteError
+from elute.learners.actor import Design
+from elute.learners.bc import BC
 from elute.purify import select
 from elute.purify.diffusion import DiffusionPurifier
-from elute.purify.select import Straying, at_most, choose_reverse_step, straying
+from elute.purify.select import CAREFUL_CLONE, Straying, at_most, choose_reverse_step, straying
 from elute.rng import Seeds
 from elute.types import Demonstrations, DemoSet
 
@@ -58,7 +60,7 @@ def test_the_noise_is_estimated_from_the_two_sets_alone():
 
 @pytest.fixture(autouse=True)
 def quick_clones(monkeypatch):
-    monkeypatch.setattr(select, "CAREFUL_CLONE", select.BC(updates=300, hold_out=0.2))
+    monkeypatch.setattr(select, "CAREFUL_CLONE", replace(select.CAREFUL_CLONE, updates=300))
 
 
 def along_a_line(n, *, upto, noise):
@@ -270,3 +272,20 @@ def test_a_gripper_is_neither_spoilt_nor_judged():
     choice = choose_reverse_step(quick, DemoSet(good, bad), Seeds(0), candidates=(0, 50))
     assert choice.strays[2] == 0.0
     assert min(choice.strays[:2]) > 0.1
+
+
+def test_another_clone_is_another_choice():
+    """Chosen steps depend on all of it, and are kept by `CHOICE`: raise that if this fails."""
+    expected = BC(
+        on="all",
+        loss="mse",
+        updates=800,
+        hold_out=0.2,
+        batch_size=256,
+        learning_rate=3e-3,
+        weight_decay=0.0,
+        observation_noise=0.0,
+        averaging=0.0,
+        actor=Design(hidden=(100, 100), activation="tanh"),
+    )
+    assert expected == CAREFUL_CLONE

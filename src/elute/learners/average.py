@@ -39,4 +39,4 @@ def check_share(averaging: float) -> None:
         EluteError: it is not from 0 up to 1.
     """
     if not 0 <= averaging < 1:
-        raise EluteError(f"averaging {averaging}; expected a share from 0 up to 1")
+        raise EluteError(f"averaging {averaging}; expected 0 or more, less than 1")

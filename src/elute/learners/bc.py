@@ -10,7 +10,8 @@ loss on them is found, and a new network learns from all rows for as long. After
 is that of what is left over. Observation noise, in units of each column's deviation, and weight
 decay are two other ways to keep few rows from being learnt by heart.
 
-The policy is a moving average of the weights (average.py), and so is what the held-out rows judge.
+By default the policy is a moving average of the weights (average.py), and so is what the held-out
+rows judge.
 """
 
 import math
@@ -60,7 +61,7 @@ class BC:
 
     def __post_init__(self) -> None:
         if not 0 <= self.hold_out < 1:
-            raise EluteError(f"hold_out {self.hold_out}; expected a share from 0 up to 1")
+            raise EluteError(f"hold_out {self.hold_out}; expected 0 or more, less than 1")
         check_share(self.averaging)
 
     @classmethod

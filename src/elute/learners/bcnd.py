@@ -18,10 +18,10 @@ rescaling of the step by the mean of R is left out. The deviation has a floor, f
 round until R is all on a single row; and it is learnt by few updates from 1 down, never solved for:
 at its optimum, 20 to 50 of 550 rows of HalfCheetah count after five rounds, and returns fall. R may
 be tempered, as errors of many actions multiply. By default a member is an average of its weights
-(average.py), and so is the old policy. The ensemble is stored as one network; its deviation is that
-of the mixture, averaged over D. The settings of `paper()` are those of a re-implementation; the
-DP-IL paper reports BCND with no ensemble (`no_ensemble()`), its released code runs something else
-(`self_weighted.py`).
+(average.py), and so is the old policy; its deviation lags a little, which flattens R a little. The
+ensemble is stored as one network; its deviation is that of the mixture, averaged over D. The
+settings of `paper()` are those of a re-implementation; the DP-IL paper reports BCND with no
+ensemble (`no_ensemble()`), its released code runs something else (`self_weighted.py`).
 """
 
 import math

@@ -22,8 +22,8 @@ or not, else a constant in nu would matter.
   its mean is not squashed; last layers have a bias; no absorbing coordinate.
 - All inputs are in units of D_u, actions too.
 - Default: the ratio may be flat, and is bounded by what can be true and not by a guard (ratio.py);
-  actor and its averaged weights are those of BC, rate and number of updates are not; the slope of
-  nu costs far more (`Values`), so that weights are close to those of ISW-BC.
+  the actor is BC's and averaged like it, with a rate and a number of updates of its own; the slope
+  of nu costs far more (`Values`), so that weights are close to those of ISW-BC.
 """
 
 import math

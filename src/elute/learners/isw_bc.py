@@ -13,7 +13,7 @@ With the true ratio E_U[w f] = E_o[f] for every f: cloning D_u with w is cloning
 - Rows are drawn by weight (weighted.py).
 - The deviation of the policy does not depend on the state; the mean is not squashed but clipped.
 - Default: the ratio may be flat, and is bounded by what can be true and not by a guard (ratio.py);
-  actor and its averaged weights are those of BC, rate and number of updates are not.
+  the actor is BC's and averaged like it, with a rate and a number of updates of its own.
 """
 
 from collections.abc import Mapping

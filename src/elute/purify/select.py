@@ -51,7 +51,8 @@ SPOILT_ROWS, COPIES = 128, 16
 BLOCKS = 20
 """Of D_s, dealt in turn: halves of data that was sorted would not cover each other."""
 CAREFUL_CLONE = BC(updates=800, hold_out=0.2, averaging=0.0)
-"""Stops in time: one that follows the noise of its rows scatters more."""
+"""Stops in time: one that follows the noise of its rows scatters more. The choice was measured with
+last weights; another clone is another choice (`CHOICE` in experiment/cell.py)."""
 TINY = 1e-12
 
 
