@@ -4,13 +4,16 @@
 
 D_o is the first 50 rows of an expert's episode (`paper`), which has hardly begun to walk then, or
 all of it (`episode`). The expert is at hand, so the error of a policy cloned from purified rows is
-known in every state of D_s. "By actions" is the step at which purified actions are expected to err
-least. A line of `benchmarks/results/choice.jsonl` is written as it is measured; what is there is
-not done again.
+known in every state of D_s: "best" is the step of the least, "by actions" the one at which purified
+actions are expected to err least, "held out" that of `purify/criteria.py`. What a step earns is the
+mean return of the committed lines of the sweep, interpolated between the steps that were run. A
+line of `benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done
+again.
 """
 
 import argparse
 import json
+from collections import defaultdict
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from elute.cli.report import read_rows
 from elute.collect.shipped import shipped_path
 from elute.envs.task import find_task
 from elute.experiment.cell import CHOICE
@@ -27,13 +31,23 @@ from elute.experiment.spec import Regime, Run
 from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.policy import load_policy
-from elute.purify import select
+from elute.purify import criteria, select
 from elute.purify.diffusion import DiffusionPurifier
 from elute.rng import Seeds
 from elute.types import DemoSet
 
 RESULTS = Path(__file__).parent / "results" / "choice.jsonl"
+SWEEP = Path(__file__).parents[1] / "results" / "reverse-step.jsonl"
 TASKS = ("ant", "halfcheetah", "walker2d", "hopper")
+DEMOS = tuple(
+    f"{kind}/{level}"
+    for kind, levels in (
+        ("action-noise", ("light", "medium", "heavy")),
+        ("checkpoint", ("early", "middle", "late")),
+    )
+    for level in levels
+)
+WAYS = ("chosen", "by_actions", "held_out", "best")
 REGIMES: tuple[Regime, ...] = ("paper", "episode")
 PURIFIER = DiffusionPurifier()
 
@@ -41,7 +55,8 @@ PURIFIER = DiffusionPurifier()
 def main() -> None:
     """Measure what is missing, and print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--demos", nargs="+", default=["action-noise/light", "action-noise/heavy"])
+    parser.add_argument("--demos", nargs="+", default=DEMOS)
+    parser.add_argument("--regimes", nargs="+", default=REGIMES)
     given = parser.parse_args()
     torch.set_num_threads(1)
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
@@ -50,12 +65,14 @@ def main() -> None:
         for row in map(json.loads, lines)
         if row["choice"] == CHOICE
     }
-    for key in product(REGIMES, given.demos, TASKS):
+    for key in product(given.regimes, given.demos, TASKS):
         if key not in rows:
             rows[key] = measure(*key)
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(rows[key]) + "\n")
         print(told(rows[key]), flush=True)
+    for regime in given.regimes:
+        print(regime, earned([row for row in rows.values() if row["regime"] == regime]))
 
 
 def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
@@ -73,12 +90,13 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
     )
     both, seeds = run_demos(run, None, None), Seeds(0)
     choice = select.choose_reverse_step(PURIFIER, both, seeds)
+    held_out = criteria.policy_errors(PURIFIER, both, seeds)
     rows = both.supplementary
     expert = load_policy(shipped_path(task))
     fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
     low, high = find_task(task).bounds
     design = Design(bounds=(tuple(low.tolist()), tuple(high.tolist())))
-    clone = BC(averaging=0.0, actor=design)  # as the lines were made
+    clone = BC(actor=design)
     clean, errors, of_actions = expert.act(rows.observations), {}, {}
     for step in select.CANDIDATES:
         purified = fitted.at(step)(rows, seed=0)
@@ -93,6 +111,7 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
         "best": min(errors, key=lambda step: errors[step]),
         "chosen": choice.for_policy,
         "by_actions": choice.for_actions,
+        "held_out": min(held_out, key=lambda step: held_out[step]),
         "errors": {str(step): round(error, 4) for step, error in errors.items()},
         "action_errors": {str(step): round(error, 4) for step, error in of_actions.items()},
     }
@@ -105,6 +124,25 @@ def told(row: dict[str, Any]) -> str:
     return " | ".join(
         [row["regime"], row["task"], row["demos"], f"{row['errors']['0']:.3f}", *cells]
     )
+
+
+def earned(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The mean normalised return over the sets, for each way to choose a step."""
+    sweep: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in read_rows([SWEEP]):
+        if not line["auto"]:
+            place = sweep[line["regime"], line["demos"], line["task"]]
+            place[line["reverse_step"]].append(line["metrics"]["normalised"])
+    earned: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        place = sweep[row["regime"], row["demos"], row["task"]]
+        means = {step: float(np.mean(returns)) for step, returns in place.items()}
+        steps = sorted(means)
+        for way in WAYS:
+            earned[way].append(float(np.interp(row[way], steps, [means[step] for step in steps])))
+        earned["none"].append(means[0])
+        earned["of the sweep"].append(max(means.values()))
+    return {way: round(float(np.mean(returns)), 3) for way, returns in earned.items()}
 
 
 if __name__ == "__main__":

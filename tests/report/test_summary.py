@@ -12,7 +12,7 @@ from elute.report.summary import (
     summary_grids,
     summary_json,
 )
-from elute.report.tables import BEST, cells, grids
+from elute.report.tables import BEST, cells, grids, in_parts, width
 from elute.results import read
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -49,6 +49,7 @@ def made():
 def test_sets_are_put_together(made):
     base, other = made["bc-all"], made["dwbc"]
     assert (base.sets, other.sets, base.seeds) == (3, 2, (2, 2))
+    assert base.mean == pytest.approx((0.3 + 0.5 + 0.95) / 3)
     assert base.middle == pytest.approx((0.4 + 0.5 + 0.5 + 0.9) / 4)  # the middle half of six
     assert base.near == 1
     assert other.near == 0
@@ -57,9 +58,20 @@ def test_sets_are_put_together(made):
 def test_the_baseline_is_met_on_the_sets_of_both(made):
     found = made["dwbc"].compared["bc-all"]
     assert (found.above, found.sets) == (1, 2)
+    assert found.ahead == pytest.approx((0.1 - 0.05) / 2)
+    assert found.stderr == pytest.approx(0.15 / 2)  # two sets, .1 and -.05
     assert found.beats == pytest.approx(((3 / 4) + (1 / 4)) / 2)  # pairs of runs, ties by half
     assert found.interval.low <= found.beats <= found.interval.high
     assert made["bc-all"].compared == {}
+
+
+def test_a_difference_of_one_set_has_no_error():
+    base, other = summaries(grouped([*rows("bc-all", [0.2]), *rows("dwbc", [0.5])]))
+    assert (other.compared["bc-all"].ahead, other.compared["bc-all"].stderr) == (
+        pytest.approx(0.3),
+        None,
+    )
+    assert "+0.30" in summary_grids([base, other])[0].rows[1]
 
 
 def test_every_set_counts_alike():
@@ -71,7 +83,9 @@ def test_every_set_counts_alike():
     assert base.seeds == (2, 2)  # the third is left out until all sets have it
     assert base.middle == pytest.approx((0.4 + 0.5 + 0.5 + 0.9) / 4)
     assert other.seeds == (1, 1)
-    assert other.compared["bc-all"][2:] == (2, 3)  # with the first seed, which both have everywhere
+    met = other.compared["bc-all"]
+    assert met.ahead == pytest.approx((0.1 + 0.1 - 0.1) / 3)
+    assert (met.above, met.sets) == (2, 3)  # with the first seed, which both have everywhere
 
 
 def test_sets_without_a_common_seed_count_with_what_they_have():
@@ -84,8 +98,23 @@ def test_one_seed_has_no_interval():
     (only,) = summaries(grouped(rows("bc-all", [0.2], [0.4])))
     assert only.interval is None
     (grid,) = summary_grids([only])
-    assert grid.rows == (("bc-all", "2", "1", "0.30", "0 of 2"),)
+    assert grid.rows == (("bc-all", "2", "1", "0.30", "0.30", "0 of 2"),)
     assert summary_json([only])["methods"][0]["interval"] is None
+
+
+@pytest.mark.parametrize("most", [1, 40, 60, 1000])
+def test_a_wide_table_is_broken_between_columns(made, most):
+    (whole,) = summary_grids(list(made.values()))
+    parts = in_parts(whole, most)
+    assert [part.columns[0] for part in parts] == ["method"] * len(parts)
+    lines = zip(*([part.columns, *part.rows] for part in parts), strict=True)
+    for line, broken in zip([whole.columns, *whole.rows], lines, strict=True):
+        assert line[1:] == tuple(cell for part in broken for cell in part[1:])
+    assert all(width(part) <= most or len(part.columns) == 2 for part in parts)
+    assert all(len(part.columns) >= 2 for part in parts)
+    assert [part.title for part in parts] == [whole.title] + [""] * (len(parts) - 1)
+    assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [whole.notes]
+    assert (len(parts) == 1) == (most == 1000)
 
 
 def test_settings_that_differ_anywhere_are_named_everywhere():
@@ -164,7 +193,8 @@ def test_steps_are_compared_with_the_one_that_changes_nothing(swept):
     made = {one.method: one for one in summaries(cells(swept, "reverse-step"))}
     assert made["dp-bc @0"].compared == {}
     for step in (5, 10):
-        assert made[f"dp-bc @{step}"].compared["dp-bc @0"][2:] == (1, 2)
+        found = made[f"dp-bc @{step}"].compared["dp-bc @0"]
+        assert (found.above, found.sets) == (1, 2)
     assert made["dp-bc @5"].near == 1
 
 

@@ -234,22 +234,23 @@ def _made(
         return success.success_json(rates, name), laid_out(rates, name)
     if name in summary.SUMMARIES:
         whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
-        return summary.summary_json(whole), summary.summary_grids(whole)
+        grids = summary.summary_grids(whole)
+        if format == "text":
+            grids = [part for grid in grids for part in tables.in_parts(grid, out.width)]
+        return summary.summary_json(whole), grids
     if name == ONLINE:
         outcomes = curves_module.online_outcomes(rows)
         told = {"outcomes": [asdict(one) for one in outcomes]}
         return told, curves_module.online_grids(outcomes)
     cells = tables.cells(rows, name)
     grids = tables.grids(cells, name)
-    if format == "text" and name != tables.SWEEP and max(map(_width, grids), default=0) > out.width:
+    if (
+        format == "text"
+        and name != tables.SWEEP
+        and max(map(tables.width, grids), default=0) > out.width
+    ):
         grids = [part for grid in grids for part in tables.by_task(grid)]
     return tables.as_json(cells), grids
-
-
-def _width(grid: tables.Grid) -> int:
-    """Of a table whose cells are not broken."""
-    columns = zip(grid.columns, *grid.rows, strict=True)
-    return sum(max(map(len, column)) + 1 for column in columns)
 
 
 def _quality(format: str, as_json: bool) -> None:
@@ -299,7 +300,7 @@ def _print(grids: list[tables.Grid], format: str) -> None:
 def _show(grid: tables.Grid) -> None:
     shown = Table(
         *grid.columns,
-        title=_plain(grid.title),
+        title=_plain(grid.title) or None,
         title_justify="left",
         box=None,
         padding=(0, 1, 0, 0),

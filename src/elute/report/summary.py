@@ -27,6 +27,7 @@ from elute.report.statistics import (
     probability_of_improvement,
 )
 from elute.report.tables import BEST, METHODS, SWEEP, Grid, cells
+from elute.uncertainty import stderr
 
 SUMMARIES = {
     "summary": "1",
@@ -53,6 +54,10 @@ Scores = Mapping[Place, Mapping[int, float]]
 class Compared(NamedTuple):
     """A method and a baseline, on the sets of both."""
 
+    ahead: float
+    """By how much its mean is above the baseline's, on average over the sets."""
+    stderr: float | None
+    """Of that, over the sets."""
     beats: float
     """How probable it is that a run of it is better than one of the baseline."""
     interval: Interval | None
@@ -73,8 +78,10 @@ class Summary:
     sets: int
     seeds: tuple[int, int]
     """Fewest and most."""
+    mean: float
+    """Of normalised scores, over the sets."""
     middle: float
-    """Interquartile mean of normalised scores."""
+    """Interquartile mean."""
     interval: Interval | None
     near: int
     """Sets on which it comes near the expert."""
@@ -128,6 +135,7 @@ def _summary(
         kind=_kind(first),
         sets=len(mine),
         seeds=(min(sizes), max(sizes)),
+        mean=float(np.mean([np.mean(seeds) for seeds in strata])),
         middle=interquartile_mean(strata),
         interval=None if hindsight else bootstrap_interval(interquartile_means, strata),
         near=sum(bool(np.mean(seeds) >= NEAR) for seeds in strata),
@@ -167,10 +175,13 @@ def _compared(mine: Scores, base: Scores) -> Compared | None:
     ours, theirs = ({place: scores[place] for place in both} for scores in (mine, base))
     common = _common(ours) & _common(theirs)
     a, b = _strata(ours, common), _strata(theirs, common)
+    ahead = [float(np.mean(x) - np.mean(y)) for x, y in zip(a, b, strict=True)]
     return Compared(
+        ahead=float(np.mean(ahead)),
+        stderr=stderr(ahead),
         beats=probability_of_improvement(a, b),
         interval=bootstrap_interval(improvement_probabilities, a, b),
-        above=sum(bool(np.mean(x) > np.mean(y)) for x, y in zip(a, b, strict=True)),
+        above=sum(by > 0 for by in ahead),
         sets=len(both),
     )
 
@@ -196,6 +207,7 @@ def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
                 "method": one.method,
                 "sets": one.sets,
                 "seeds": list(one.seeds),
+                "mean": one.mean,
                 "interquartile_mean": one.middle,
                 "interval": one.interval,
                 "near_expert": one.near,
@@ -217,15 +229,16 @@ def summary_grids(made: Sequence[Summary]) -> list[Grid]:
 def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     baselines = list(dict.fromkeys(name for one in made for name in one.compared))
     columns = (
-        *("method", "sets", "seeds", "interquartile mean", "near expert"),
-        *(column for name in baselines for column in (f"beats {name}", f"above {name}")),
+        *("method", "sets", "seeds", "mean", "interquartile mean", "near expert"),
+        *(f"{how} {name}" for name in baselines for how in ("ahead of", "beats", "above")),
     )
     rows = tuple(_row(one, baselines) for one in made)
     told = [
-        "interquartile mean: of the middle half of all runs; near expert: sets whose mean is at "
-        f"least {NEAR:.0%} of the way from random actions to the expert",
-        "beats: how probable it is that one run is better than one of the other method on the same "
-        "set; above: sets whose mean is higher",
+        "mean: over the sets; interquartile mean: of the middle half of all runs; near expert: "
+        f"sets whose mean is at least {NEAR:.0%} of the way from random actions to the expert",
+        "ahead of: mean difference ± its standard error over the sets; beats: how probable it is "
+        "that one run is better than one of the other method on the same set; above: sets whose "
+        "mean is higher",
     ]
     kinds = dict.fromkeys(key for one in made for key in one.kind)
     remarks = (REMARKS[key] for key in kinds if key in REMARKS)
@@ -242,16 +255,22 @@ def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
         one.method,
         str(one.sets),
         count_of_seeds(one.seeds),
+        f"{one.mean:.2f}",
         with_interval(one.middle, one.interval),
         f"{one.near} of {one.sets}",
-        *(text for both in texts for text in both),
+        *(text for of_one in texts for text in of_one),
     )
 
 
-def _texts(found: Compared | None) -> tuple[str, str]:
+def _texts(found: Compared | None) -> tuple[str, str, str]:
     if found is None:
-        return "-", "-"
-    return with_interval(found.beats, found.interval), f"{found.above} of {found.sets}"
+        return "-", "-", "-"
+    error = "" if found.stderr is None else f" ± {found.stderr:.2f}"
+    return (
+        f"{found.ahead:+.2f}{error}",
+        with_interval(found.beats, found.interval),
+        f"{found.above} of {found.sets}",
+    )
 
 
 def draw_summary(made: Sequence[Group], path: Path) -> None:

@@ -109,6 +109,39 @@ def grids(made: Sequence[Group], table: str) -> list[Grid]:
     return [part for grid in wide for part in by_task(grid)] if table == SWEEP else wide
 
 
+def width(grid: Grid) -> int:
+    """Of a table whose cells are not broken."""
+    return sum(_widths(grid))
+
+
+def _widths(grid: Grid) -> list[int]:
+    return [max(map(len, column)) + 1 for column in zip(grid.columns, *grid.rows, strict=True)]
+
+
+def in_parts(grid: Grid, most: int) -> list[Grid]:
+    """The same, broken between columns so that each part is no wider, where that can be."""
+    widths, labels = _widths(grid), list(range(grid.labels))
+    parts = [labels.copy()]
+    for column in range(grid.labels, len(widths)):
+        wide = sum(widths[j] for j in [*parts[-1], column]) > most
+        if wide and len(parts[-1]) > grid.labels:
+            parts.append(labels.copy())
+        parts[-1].append(column)
+    made = [
+        replace(
+            grid,
+            title="" if number else grid.title,
+            columns=tuple(grid.columns[j] for j in part),
+            rows=tuple(tuple(row[j] for j in part) for row in grid.rows),
+            bold=tuple(tuple(bold[j] for j in part) for bold in grid.bold),
+            notes=(),
+        )
+        for number, part in enumerate(parts)
+    ]
+    made[-1] = replace(made[-1], notes=grid.notes)
+    return made
+
+
 def by_task(grid: Grid) -> list[Grid]:
     """The same turned round: for each task a row for each method and a column for each set."""
     parts = []
