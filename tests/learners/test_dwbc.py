@@ -83,6 +83,22 @@ def test_4_rows_below_the_threshold_weigh_nothing():
     np.testing.assert_allclose(unlabeled_weights(d).numpy(), [0, 0, 0, 1, 9], rtol=1e-5)
 
 
+def test_rows_are_weighed_by_the_policy_that_is_returned(monkeypatch):
+    """The average, not the last weights: the discriminator is asked about its log density."""
+    seen, forward = [], Discriminator.forward
+
+    def spied(self, inputs, actions, log_pi):
+        seen.append(log_pi)
+        return forward(self, inputs, actions, log_pi)
+
+    monkeypatch.setattr(Discriminator, "forward", spied)
+    demos = both()
+    policy, _ = replace(SMALL, updates=50).weigh(demos, Seeds(0)("learn"))
+    off = (demos.all.actions - policy.act(demos.all.observations)) / policy.std
+    expected = -0.5 * off**2 - policy.log_std - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(seen[-1].numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_official_weights_of_optimal_rows():
     d = torch.tensor([0.5, 0.1, 0.9])
     found = optimal_weights(d, alpha=7.5, eta=0.5).numpy()
