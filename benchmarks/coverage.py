@@ -31,7 +31,13 @@ BANDS = (0.0, 2.5, 4.0, 5.5, 8.0, float("inf"))
 def main() -> None:
     """Measure, write and draw."""
     rows = read_rows([ROOT / "results" / f"{name}.jsonl" for name in ("table1", "noise")])
-    rows = [row for row in rows if row["regime"] == "episode" and row["method"] in METHODS]
+    rows = [
+        row
+        for row in rows
+        if row["regime"] == "episode"
+        and row["method"] in METHODS
+        and (row["auto"] or row["reverse_step"] is None)  # fixed steps are the oracle's
+    ]
     sets = {(r["task"], r["demos"]): measured(r) for r in rows if r["method"] == "bc-all"}
     for group in grouped(rows):
         where = sets.get((group.place.task, group.place.demos))
