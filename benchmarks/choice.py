@@ -35,6 +35,7 @@ from elute.purify import criteria, select
 from elute.purify.diffusion import DiffusionPurifier
 from elute.rng import Seeds
 from elute.types import DemoSet
+from elute.uncertainty import stderr
 
 RESULTS = Path(__file__).parent / "results" / "choice.jsonl"
 SWEEP = Path(__file__).parents[1] / "results" / "reverse-step.jsonl"
@@ -49,21 +50,21 @@ DEMOS = tuple(
 )
 WAYS = ("chosen", "by_actions", "held_out", "best")
 REGIMES: tuple[Regime, ...] = ("paper", "episode")
-PURIFIER = DiffusionPurifier()
+PURIFIER, CLONE = DiffusionPurifier(), BC()
 
 
 def main() -> None:
     """Measure what is missing, and print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--demos", nargs="+", default=DEMOS)
-    parser.add_argument("--regimes", nargs="+", default=REGIMES)
+    parser.add_argument("--demos", nargs="+", choices=DEMOS, default=DEMOS)
+    parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=REGIMES)
     given = parser.parse_args()
     torch.set_num_threads(1)
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     rows = {
         (row["regime"], row["demos"], row["task"]): row
         for row in map(json.loads, lines)
-        if row["choice"] == CHOICE
+        if (row["choice"], row["averaging"]) == (CHOICE, CLONE.averaging)
     }
     for key in product(given.regimes, given.demos, TASKS):
         if key not in rows:
@@ -72,7 +73,9 @@ def main() -> None:
                 file.write(json.dumps(rows[key]) + "\n")
         print(told(rows[key]), flush=True)
     for regime in given.regimes:
-        print(regime, earned([row for row in rows.values() if row["regime"] == regime]))
+        print(
+            regime, *earned([rows[regime, *key] for key in product(given.demos, TASKS)]), sep="\n"
+        )
 
 
 def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
@@ -96,7 +99,7 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
     fitted = replace(PURIFIER, reverse_step=max(select.CANDIDATES)).fit(both, seeds)
     low, high = find_task(task).bounds
     design = Design(bounds=(tuple(low.tolist()), tuple(high.tolist())))
-    clone = BC(actor=design)
+    clone = replace(CLONE, actor=design)
     clean, errors, of_actions = expert.act(rows.observations), {}, {}
     for step in select.CANDIDATES:
         purified = fitted.at(step)(rows, seed=0)
@@ -105,6 +108,7 @@ def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
         errors[step] = float(np.mean((policy.act(rows.observations) - clean) ** 2))
     return {
         "choice": CHOICE,
+        "averaging": CLONE.averaging,
         "regime": regime,
         "demos": demos,
         "task": task,
@@ -126,23 +130,28 @@ def told(row: dict[str, Any]) -> str:
     )
 
 
-def earned(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The mean normalised return over the sets, for each way to choose a step."""
+def earned(rows: list[dict[str, Any]]) -> list[str]:
+    """The mean normalised return over the sets, for each way to choose, and beside `auto`."""
     sweep: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in read_rows([SWEEP]):
         if not line["auto"]:
             place = sweep[line["regime"], line["demos"], line["task"]]
             place[line["reverse_step"]].append(line["metrics"]["normalised"])
-    earned: dict[str, list[float]] = defaultdict(list)
+    returns: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         place = sweep[row["regime"], row["demos"], row["task"]]
-        means = {step: float(np.mean(returns)) for step, returns in place.items()}
-        steps = sorted(means)
+        means = {step: float(np.mean(place[step])) for step in sorted(place)}
         for way in WAYS:
-            earned[way].append(float(np.interp(row[way], steps, [means[step] for step in steps])))
-        earned["none"].append(means[0])
-        earned["of the sweep"].append(max(means.values()))
-    return {way: round(float(np.mean(returns)), 3) for way, returns in earned.items()}
+            returns[way].append(float(np.interp(row[way], list(means), list(means.values()))))
+        returns["none"].append(means[0])
+        returns["of the sweep"].append(max(means.values()))
+    return [f"  {way}: {beside(scores, returns['chosen'])}" for way, scores in returns.items()]
+
+
+def beside(scores: list[float], others: list[float]) -> str:
+    """A mean over sets, and by how much it differs, with the standard error over sets."""
+    ahead = np.subtract(scores, others)
+    return f"{np.mean(scores):.2f}, {ahead.mean():+z.3f} ± {stderr(ahead.tolist()) or 0:.3f}"
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ def main() -> None:
     for group in grouped(rows):
         where = sets.get((group.place.task, group.place.demos))
         if where is not None:
+            assert group.method not in where, f"two groups of {group.name}"
             where[group.method] = float(np.mean(group.normalised))
     found = sorted(sets.values(), key=lambda where: where["distance_ratio"])
     for where in found:

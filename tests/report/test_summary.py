@@ -59,19 +59,22 @@ def test_the_baseline_is_met_on_the_sets_of_both(made):
     found = made["dwbc"].compared["bc-all"]
     assert (found.above, found.sets) == (1, 2)
     assert found.ahead == pytest.approx((0.1 - 0.05) / 2)
-    assert found.stderr == pytest.approx(0.15 / 2)  # two sets, .1 and -.05
+    assert found.ahead_stderr == pytest.approx(0.15 / 2)  # two sets, .1 and -.05
     assert found.beats == pytest.approx(((3 / 4) + (1 / 4)) / 2)  # pairs of runs, ties by half
-    assert found.interval.low <= found.beats <= found.interval.high
+    assert found.beats_interval.low <= found.beats <= found.beats_interval.high
     assert made["bc-all"].compared == {}
 
 
 def test_a_difference_of_one_set_has_no_error():
     base, other = summaries(grouped([*rows("bc-all", [0.2]), *rows("dwbc", [0.5])]))
-    assert (other.compared["bc-all"].ahead, other.compared["bc-all"].stderr) == (
-        pytest.approx(0.3),
-        None,
-    )
+    found = other.compared["bc-all"]
+    assert (found.ahead, found.ahead_stderr) == (pytest.approx(0.3), None)
     assert "+0.30" in summary_grids([base, other])[0].rows[1]
+
+
+def test_no_difference_has_no_sign_to_speak_of():
+    made = summaries(grouped([*rows("bc-all", [0.2], [0.4]), *rows("dwbc", [0.198], [0.4])]))
+    assert "+0.00 ± 0.00" in summary_grids(made)[0].rows[1]
 
 
 def test_every_set_counts_alike():

@@ -234,10 +234,7 @@ def _made(
         return success.success_json(rates, name), laid_out(rates, name)
     if name in summary.SUMMARIES:
         whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
-        grids = summary.summary_grids(whole)
-        if format == "text":
-            grids = [part for grid in grids for part in tables.in_parts(grid, out.width)]
-        return summary.summary_json(whole), grids
+        return summary.summary_json(whole), summary.summary_grids(whole)
     if name == ONLINE:
         outcomes = curves_module.online_outcomes(rows)
         told = {"outcomes": [asdict(one) for one in outcomes]}
@@ -289,6 +286,8 @@ def _drawn(figure: str, path: Path | None) -> None:
 
 
 def _print(grids: list[tables.Grid], format: str) -> None:
+    if format == "text":
+        grids = [part for grid in grids for part in tables.in_parts(grid, out.width)]
     for number, grid in enumerate(grids):
         if format == "text":
             out.print(end="\n" if number else "")

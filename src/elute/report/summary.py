@@ -56,11 +56,11 @@ class Compared(NamedTuple):
 
     ahead: float
     """By how much its mean is above the baseline's, on average over the sets."""
-    stderr: float | None
-    """Of that, over the sets."""
+    ahead_stderr: float | None
+    """Over the sets."""
     beats: float
     """How probable it is that a run of it is better than one of the baseline."""
-    interval: Interval | None
+    beats_interval: Interval | None
     above: int
     """On how many sets its mean is above the baseline's."""
     sets: int
@@ -178,9 +178,9 @@ def _compared(mine: Scores, base: Scores) -> Compared | None:
     ahead = [float(np.mean(x) - np.mean(y)) for x, y in zip(a, b, strict=True)]
     return Compared(
         ahead=float(np.mean(ahead)),
-        stderr=stderr(ahead),
+        ahead_stderr=stderr(ahead),
         beats=probability_of_improvement(a, b),
-        interval=bootstrap_interval(improvement_probabilities, a, b),
+        beats_interval=bootstrap_interval(improvement_probabilities, a, b),
         above=sum(by > 0 for by in ahead),
         sets=len(both),
     )
@@ -265,10 +265,10 @@ def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
 def _texts(found: Compared | None) -> tuple[str, str, str]:
     if found is None:
         return "-", "-", "-"
-    error = "" if found.stderr is None else f" ± {found.stderr:.2f}"
+    error = "" if found.ahead_stderr is None else f" ± {found.ahead_stderr:.2f}"
     return (
-        f"{found.ahead:+.2f}{error}",
-        with_interval(found.beats, found.interval),
+        f"{found.ahead:+z.2f}{error}",
+        with_interval(found.beats, found.beats_interval),
         f"{found.above} of {found.sets}",
     )
 
