@@ -48,7 +48,7 @@ def test_what_was_recorded_has_no_seeds():
     assert "seed" not in told
 
 
-@pytest.mark.parametrize("table", ["summary", "noise-summary", "reverse-step-summary"])
+@pytest.mark.parametrize("table", ["headline", "summary", "noise-summary", "reverse-step-summary"])
 def test_summaries_are_told_to_machines(table):
     methods = json.loads(report("--table", table, "--results", ROOT / "results", "--json"))[
         "methods"
@@ -93,6 +93,7 @@ def test_what_cannot_be_reported_is_refused(tmp_path, flags, told):
         ("1", "table1", "(1)"),
         ("reverse-step", "reverse-step", "(1)"),
         ("summary", "table1", "mean: over"),
+        ("headline", "table1", "mean: over"),
     ],
 )
 def test_a_large_table_fits_a_terminal(table, file, notes):

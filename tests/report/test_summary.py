@@ -6,13 +6,15 @@ import pytest
 
 from elute.report.groups import grouped, is_scored, tuned_fixed
 from elute.report.summary import (
+    ROWS,
     draw_summary,
+    headline_grids,
     summaries,
     summary_cells,
     summary_grids,
     summary_json,
 )
-from elute.report.tables import BEST, cells, grids, in_parts, width
+from elute.report.tables import BEST, METHODS, cells, grids, in_parts, width
 from elute.results import read
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -103,6 +105,30 @@ def test_one_seed_has_no_interval():
     (grid,) = summary_grids([only])
     assert grid.rows == (("bc-all", "2", "1", "0.30", "0.30", "0 of 2"),)
     assert summary_json([only])["methods"][0]["interval"] is None
+
+
+def test_the_headline_has_the_best_first_and_nothing_that_nobody_can_have():
+    lines = [
+        *rows("bc-all", [0.2, 0.4], [0.5, 0.5]),
+        *rows("dwbc", [0.3, 0.5], [0.4, 0.6]),
+        *(row("dp-bc", task, seed, score, step=step)
+          for task in ("ant", "hopper") for seed in (0, 1)
+          for step, score in ((10, 0.6), (30, 0.7))),
+    ]  # fmt: skip
+    (grid,) = headline_grids(summaries(summary_cells(lines, "1")))
+    assert [line[:4] for line in grid.rows] == [
+        ("dp-bc @tuned", "purified", "0.70", "0 of 2"),
+        ("dwbc", "all, weighed", "0.45", "0 of 2"),
+        ("bc-all", "all, alike", "0.40", "0 of 2"),
+    ]
+    assert grid.columns[4:] == ("ahead of bc-all",)
+    assert grid.rows[1][4] == "+0.05 ± 0.05"
+    assert grid.title.endswith("seeds: 2")
+    assert any("@tuned" in note for note in grid.notes)
+
+
+def test_the_headline_says_of_every_method_which_rows_it_takes():
+    assert set(ROWS) == set(METHODS["1"])
 
 
 @pytest.mark.parametrize("most", [1, 40, 60, 1000])

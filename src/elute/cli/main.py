@@ -251,8 +251,8 @@ def report(
         typer.Option(
             metavar="NAME",
             help="Print a table: 1, noise, filters, mixed, reverse-step, quality, online, "
-            "robosuite, robosuite-steps, robosuite-quality. Over all sets: summary (of 1), "
-            "noise-summary, filters-summary, mixed-summary, reverse-step-summary.",
+            "robosuite, robosuite-steps, robosuite-quality. Over all sets: headline and summary "
+            "(of 1), noise-summary, filters-summary, mixed-summary, reverse-step-summary.",
         ),
     ] = "",
     figure: Annotated[

@@ -234,7 +234,8 @@ def _made(
         return success.success_json(rates, name), laid_out(rates, name)
     if name in summary.SUMMARIES:
         whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
-        return summary.summary_json(whole), summary.summary_grids(whole)
+        laid = summary.headline_grids if name == summary.HEADLINE else summary.summary_grids
+        return summary.summary_json(whole), laid(whole)
     if name == ONLINE:
         outcomes = curves_module.online_outcomes(rows)
         told = {"outcomes": [asdict(one) for one in outcomes]}

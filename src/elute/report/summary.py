@@ -1,6 +1,6 @@
 """A whole table in a few lines: each method over all sets of demonstrations.
 
-    for grid in summary_grids(summaries(summary_cells(rows, "1"))):
+    for grid in summary_grids(summaries(summary_cells(rows, "1"))):  # or headline_grids
         print(markdown(grid))
 
 Scores are normalised (0 random actions, 1 the expert), so that tasks can be put together. Every set
@@ -29,7 +29,9 @@ from elute.report.statistics import (
 from elute.report.tables import BEST, METHODS, SWEEP, Grid, cells
 from elute.uncertainty import stderr
 
+HEADLINE = "headline"
 SUMMARIES = {
+    HEADLINE: "1",
     "summary": "1",
     **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP)},
 }
@@ -46,6 +48,20 @@ REMARKS = {
     "in the environment finds",
 }
 """Of a method, or of a step."""
+ROWS = {
+    "bc-opt": "optimal ones",
+    "bc-all": "all, alike",
+    "bcnd": "all, weighed",
+    "dwbc": "all, weighed",
+    "isw-bc": "all, weighed",
+    "demodice": "all, weighed",
+    "smodice": "all, weighed",
+    "dbc": "all, alike",
+    "diffusion-bc": "all, alike",
+    "dp-bc": "purified",
+    "dp-isw-bc": "purified, weighed",
+}
+"""What a method of Table 1 makes of the rows it is given."""
 _ORDER = list(dict.fromkeys(method for methods in METHODS.values() for method in methods))
 Scores = Mapping[Place, Mapping[int, float]]
 """Of each set and seed."""
@@ -220,10 +236,51 @@ def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
 
 def summary_grids(made: Sequence[Summary]) -> list[Grid]:
     """One for each regime."""
-    return [
-        _grid(regime, [one for one in made if one.regime == regime])
-        for regime in dict.fromkeys(one.regime for one in made)
-    ]
+    return [_grid(regime, of_one) for regime, of_one in _regimes(made)]
+
+
+def headline_grids(made: Sequence[Summary]) -> list[Grid]:
+    """What to expect, in few columns: one for each regime, the best method first."""
+    return [_headline(regime, of_one) for regime, of_one in _regimes(made)]
+
+
+def _regimes(made: Sequence[Summary]) -> list[tuple[str, list[Summary]]]:
+    regimes = dict.fromkeys(one.regime for one in made)
+    return [(regime, [one for one in made if one.regime == regime]) for regime in regimes]
+
+
+def _headline(regime: str, made: Sequence[Summary]) -> Grid:
+    known = [one for one in made if one.kind[1] != "best"]  # nobody can have that
+    baselines = list(dict.fromkeys(name for one in known for name in one.compared))
+    rows = tuple(
+        (
+            one.method,
+            ROWS.get(one.kind[0], ""),
+            f"{one.mean:.2f}",
+            f"{one.near} of {one.sets}",
+            *(_texts(one.compared.get(name))[0] for name in baselines),
+        )
+        for one in sorted(known, key=lambda one: -one.mean)
+    )
+    columns = (
+        *("method", "rows", "mean", "near expert"),
+        *(f"ahead of {name}" for name in baselines),
+    )
+    told = (
+        f"mean: over the sets; near expert: sets whose mean is at least {NEAR:.0%} of the way; "
+        "ahead of: mean difference ± its standard error over the sets, which is no interval: twice "
+        "as much is",
+    )
+    remarks = (REMARKS["tuned"],) if any(one.kind[1] == "tuned" for one in known) else ()
+    seeds = count_of_seeds([count for one in known for count in one.seeds])
+    bold = ((False,) * len(columns),) * len(rows)
+    title = f"{_title(regime)}, seeds: {seeds}"
+    return Grid(title, columns, rows, bold, (*told, *remarks), labels=2)
+
+
+def _title(regime: str) -> str:
+    expert = "elute's expert" if "real files" in regime else "expert"  # theirs cannot be asked
+    return f"{regime}: normalised scores (0 random actions, 1 {expert}) over all sets"
 
 
 def _grid(regime: str, made: Sequence[Summary]) -> Grid:
@@ -243,10 +300,8 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     kinds = dict.fromkeys(key for one in made for key in one.kind)
     remarks = (REMARKS[key] for key in kinds if key in REMARKS)
     notes = (*told[: 2 if baselines else 1], *remarks)
-    expert = "elute's expert" if "real files" in regime else "expert"  # theirs cannot be asked
-    title = f"{regime}: normalised scores (0 random actions, 1 {expert}) over all sets"
     bold = ((False,) * len(columns),) * len(rows)
-    return Grid(title, columns, rows, bold, notes, labels=1)
+    return Grid(_title(regime), columns, rows, bold, notes, labels=1)
 
 
 def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
