@@ -113,7 +113,10 @@ def _check_flags(
     if as_json and not table and figure not in FIGURES:
         raise EluteError("--json is for tables and for figures of lines")
     if format != "text" and (as_json or not table):
-        raise EluteError("--format is for tables that are printed")
+        raise EluteError(
+            "--format is for tables that are printed",
+            hint="leave --format or --json out" if as_json else "",
+        )
     if (regime or places) and (table == QUALITY or figure in ROBOTS or figure == ELASTICITY):
         flag = "--regime" if regime else "--results"
         raise EluteError(f"{flag} is for lines of results, which this does not read")
@@ -230,8 +233,7 @@ def _made(
     """A table for machines, and laid out."""
     if name in success.SETS:
         rates = success.success_cells(rows, name)
-        laid_out = success.narrow_grids if format == "text" else success.success_grids
-        return success.success_json(rates, name), laid_out(rates, name)
+        return success.success_json(rates, name), success.success_grids(rates, name)
     if name in summary.SUMMARIES:
         whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
         laid = summary.headline_grids if name == summary.HEADLINE else summary.summary_grids
@@ -316,7 +318,7 @@ def _show(grid: tables.Grid) -> None:
         )
     out.print(shown)
     for note in grid.notes:
-        out.print(note, markup=False)
+        out.print(note, markup=False, soft_wrap=False)  # between words
 
 
 def _plain(text: str) -> str:

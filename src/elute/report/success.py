@@ -12,8 +12,7 @@ The first is the one to compare methods by. Policies of two seeds differ by far 
 among episodes, and episodes that begin in the same recorded state are the same episode twice.
 Machines also get the bootstrap over seeds, which is a little too narrow for ten.
 
-A table has nine columns, too many for a terminal: `narrow_grids` lays the same cells out as two,
-the one to compare methods by and the one with what else was counted.
+What methods are compared by stands at the left: a narrow terminal gets that first, then the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -154,15 +153,6 @@ def success_grids(made: Sequence[Group], table: str) -> list[Grid]:
     return [_grid(place, made, table) for place in _places(made)]
 
 
-def narrow_grids(made: Sequence[Group], table: str) -> list[Grid]:
-    """For a terminal, two for each set: one to compare methods by, then the other readings."""
-    return [
-        grid
-        for place in _places(made)
-        for grid in (_compared(place, made, table), _other_readings(place, made))
-    ]
-
-
 def _places(made: Sequence[Group]) -> list[Place]:
     return list(dict.fromkeys(group.place for group in made))
 
@@ -173,70 +163,27 @@ def _of(place: Place, made: Sequence[Group]) -> list[Group]:
 
 def _grid(place: Place, made: Sequence[Group], table: str) -> Grid:
     shown, notes = _of(place, made), dict[str, str]()
-    columns = ("method", "success", "seeds", "episodes", f"beats {BASELINE}", *READINGS.values())
-    rows = [
-        (
-            _name(group),
-            f"{share(group).mean:.2f}",
-            between(share(group).interval),
-            between(episodes_interval(group)),
-            _better(group, made),
-            *_readings(group),
-            _paper(group, table, notes),
-        )
-        for group in shown
-    ]
-    return _laid_out(_title(shown), (*columns, "paper"), rows, shown, notes)
-
-
-def _compared(place: Place, made: Sequence[Group], table: str) -> Grid:
-    shown, notes = _of(place, made), dict[str, str]()
-    columns = ("method", "success (seeds)", f"beats {BASELINE}", "paper")
-    rows = [
+    columns = (
+        *("method", "success (seeds)", f"beats {BASELINE}", "paper"),
+        *("all episodes", *READINGS.values()),
+    )
+    rows = tuple(
         (
             _name(group),
             with_interval(share(group).mean, share(group).interval),
             _better(group, made),
             _paper(group, table, notes),
-        )
-        for group in shown
-    ]
-    return _laid_out(_title(shown), columns, rows, shown, notes)
-
-
-def _other_readings(place: Place, made: Sequence[Group]) -> Grid:
-    columns = ("method", "success (episodes)", *READINGS.values())
-    rows = tuple(
-        (
-            _name(group),
-            with_interval(share(group).mean, episodes_interval(group)),
+            between(episodes_interval(group)),
             *_readings(group),
         )
-        for group in _of(place, made)
+        for group in shown
     )
-    return Grid(
-        f"{place.demos}: all episodes together, and other readings of success",
-        columns,
-        rows,
-        tuple((False,) * len(columns) for _ in rows),
-        (),
-    )
-
-
-def _laid_out(
-    title: str,
-    columns: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    shown: Sequence[Group],
-    notes: Mapping[str, str],
-) -> Grid:
-    """With the best success, in the second column, in bold."""
     best = winners({str(i): share(group) for i, group in enumerate(shown)})
     bold = tuple(
         tuple(k == 1 and str(i) in best for k in range(len(columns))) for i in range(len(shown))
     )
     remarks = [] if _source(shown[0]) == "roboturk" else [NOT_HUMAN]
-    return Grid(title, columns, tuple(rows), bold, (*remarks, *notes.values()))
+    return Grid(_title(shown), columns, rows, bold, (*remarks, *notes.values()), labels=1)
 
 
 def _title(shown: Sequence[Group]) -> str:
