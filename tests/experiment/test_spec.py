@@ -3,8 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from elute.collect.catalogue import fetch
+from elute.demos.files import load
 from elute.errors import EluteError
 from elute.experiment.cell import Place, run_digest
 from elute.experiment.data import run_demos
@@ -120,6 +123,22 @@ def test_there_may_be_more_optimal_rows_or_fewer(file):
         assert sizes == [50, 7, 7, 7]
     with pytest.raises(EluteError, match="61 optimal rows asked for; there are 60"):
         run_demos(replace(other, regime="episode", optimal_rows=61), experiment.data, file.parent)
+
+
+@pytest.mark.slow
+def test_seeds_may_have_demonstrations_of_their_own():
+    toml = next(file for file in FILES if file.stem == "episodes")
+    run = next(run for run in runs(load_experiment(toml, {})) if run.task == "hopper")
+    sets = [run_demos(replace(run, seed=seed), None, None) for seed in (0, 1)]
+    shared = run_demos(replace(run, regime="episode", seed=1), None, None)
+    for part, name in (("optimal", "expert"), ("supplementary", run.demos)):
+        rows = load(fetch(f"hopper/{name}")).observations
+        ours, others, first = (getattr(demos, part).observations for demos in (*sets, shared))
+        assert np.array_equal(ours, rows[:1000])
+        assert np.array_equal(others, rows[1000:2000])
+        assert np.array_equal(first, ours)
+    with pytest.raises(EluteError, match=r"episode 5 asked for; there are 0\.\.4"):
+        run_demos(replace(run, seed=5), None, None)
 
 
 def test_more_is_added_by_the_keys_in_which_it_differs(file):

@@ -8,6 +8,7 @@ from elute.report.groups import grouped, is_scored, tuned_fixed
 from elute.report.summary import (
     ROWS,
     draw_summary,
+    headline,
     headline_grids,
     summaries,
     summary_cells,
@@ -115,16 +116,37 @@ def test_the_headline_has_the_best_first_and_nothing_that_nobody_can_have():
           for task in ("ant", "hopper") for seed in (0, 1)
           for step, score in ((10, 0.6), (30, 0.7))),
     ]  # fmt: skip
-    (grid,) = headline_grids(summaries(summary_cells(lines, "1")))
+    first = headline(summaries(summary_cells(lines, "1")))
+    assert [one["method"] for one in summary_json(first)["methods"]] == [
+        one.method for one in first
+    ]
+    (grid,) = headline_grids(first)
     assert [line[:4] for line in grid.rows] == [
-        ("dp-bc @tuned", "purified", "0.70", "0 of 2"),
+        ("dp-bc @tuned", "purified (tested)", "0.70", "0 of 2"),
         ("dwbc", "all, weighed", "0.45", "0 of 2"),
         ("bc-all", "all, alike", "0.40", "0 of 2"),
     ]
     assert grid.columns[4:] == ("ahead of bc-all",)
     assert grid.rows[1][4] == "+0.05 ± 0.05"
     assert grid.title.endswith("seeds: 2")
-    assert any("@tuned" in note for note in grid.notes)
+    columns, tuned = grid.notes
+    assert "85% of the way from random actions to the expert; ahead of: mean difference" in columns
+    assert tuned.startswith("@tuned")
+
+
+def test_the_headline_tells_nothing_of_baselines_that_are_not_there():
+    (grid,) = headline_grids(headline(summaries(grouped(rows("bc-opt", [0.9], [0.8])))))
+    assert grid.columns == ("method", "learns from", "mean", "near expert")
+    assert "ahead" not in grid.notes[0]
+    assert grid.notes[1].startswith("bc-opt sees no other rows")
+
+
+def test_regimes_stay_apart_in_the_headline():
+    other = [line | {"regime": "paper"} for line in rows("dwbc", [0.95])]
+    found = headline(summaries(grouped([*rows("bc-all", [0.2]), *rows("dwbc", [0.3]), *other])))
+    assert [(one.regime, one.method) for one in found] == [
+        ("episode", "dwbc"), ("episode", "bc-all"), ("paper", "dwbc"),
+    ]  # fmt: skip
 
 
 def test_the_headline_says_of_every_method_which_rows_it_takes():
@@ -182,7 +204,22 @@ def test_a_baseline_of_the_same_settings_is_met():
     made = {one.method: one.compared for one in summaries(grouped([*lines, *averaged]))}
     assert made["dp-bc (settings default)"]["bc-all"].above == 2
     assert made['dp-bc (settings {"averaging": 0.99})']["bc-all"].above == 1
-    assert made["dwbc"]["bc-all"].above == 2  # the first that there is
+    assert made["dwbc"]["bc-all"].above == 2
+
+
+def test_what_is_purified_does_not_matter_for_a_baseline():
+    lines = [*rows("bc-all", [0.2], [0.4]), *rows("dp-bc", [0.3], [0.5])]
+    last = [*rows("bc-all", [0.7], [0.7]), *rows("dp-bc", [0.3], [0.8]), *rows("dwbc", [0.1])]
+    for line in last:
+        line["run"] = line["run"] | {"settings": {"averaging": 0.0}}
+    last[-1]["run"] = last[-1]["run"] | {"settings": {"updates": 9}}
+    joint = [line | {"target": "joint"} for line in rows("dp-bc", [0.1], [0.1])]
+    made = summaries(grouped([*lines, *last, *joint]))
+    above = {one.method: [found.above for found in one.compared.values()] for one in made}
+    assert above['dp-bc (target none, settings {"averaging": 0.0})'] == [1]
+    assert above["dp-bc (target none, settings default)"] == [2]
+    assert above["dp-bc (target joint, settings default)"] == [0]
+    assert above["dwbc"] == []  # which of the two is its baseline, nobody can say
 
 
 def test_a_run_without_a_score_is_left_out_of_the_figure(tmp_path):

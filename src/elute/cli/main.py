@@ -271,7 +271,8 @@ def report(
     regime: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Only lines of this regime: episode, expert, paper, spread, whole."
+            metavar="NAME",
+            help="Only lines of this regime: episode, episodes, expert, paper, spread, whole.",
         ),
     ] = "",
     told: Annotated[

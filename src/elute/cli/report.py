@@ -217,7 +217,9 @@ def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) ->
     _known(format, ["text", *FORMATS], "format")
     facts, grids = _made(rows, name, format)
     if not grids:
-        raise EluteError(f"no lines for table {name}", hint="elute run runs what it needs")
+        raise EluteError(
+            f"no lines for table {name}", hint="elute run experiments/NAME.toml makes them"
+        )
     if as_json:
         print_json(facts)
         return
@@ -236,8 +238,10 @@ def _made(
         return success.success_json(rates, name), success.success_grids(rates, name)
     if name in summary.SUMMARIES:
         whole = summary.summaries(summary.summary_cells(rows, summary.SUMMARIES[name]))
-        laid = summary.headline_grids if name == summary.HEADLINE else summary.summary_grids
-        return summary.summary_json(whole), laid(whole)
+        if name == summary.HEADLINE:
+            whole = summary.headline(whole)
+            return summary.summary_json(whole), summary.headline_grids(whole)
+        return summary.summary_json(whole), summary.summary_grids(whole)
     if name == ONLINE:
         outcomes = curves_module.online_outcomes(rows)
         told = {"outcomes": [asdict(one) for one in outcomes]}

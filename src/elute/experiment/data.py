@@ -22,7 +22,7 @@ def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
     """D_o and D_s of a run.
 
     Raises:
-        EluteError: there are fewer optimal rows than it asks for.
+        EluteError: there are fewer rows or optimal episodes than it asks for.
     """
     optimal, others = _files(run, data, folder)
     optimal = _optimal(run, optimal)
@@ -30,12 +30,14 @@ def run_demos(run: Run, data: Data | None, folder: Path | None) -> DemoSet:
         return DemoSet(optimal, others)
     if run.regime == "expert":
         return DemoSet(optimal)
+    if run.regime == "episodes":
+        return DemoSet(optimal, others.rows(run.seed * EPISODE_ROWS, (run.seed + 1) * EPISODE_ROWS))
     return DemoSet(optimal, others.first(EPISODE_ROWS if run.regime == "episode" else MANY))
 
 
 def _optimal(run: Run, optimal: Demonstrations) -> Demonstrations:
-    if run.regime == "episode":
-        optimal = optimal.select([0])
+    if run.regime in ("episode", "episodes"):
+        optimal = optimal.select([run.seed if run.regime == "episodes" else 0])
     if run.optimal_rows > len(optimal):
         raise EluteError(f"{run.optimal_rows} optimal rows asked for; there are {len(optimal)}")
     usual = {"paper": FEW, "spread": FEW, "expert": ROWS}.get(run.regime, len(optimal))

@@ -37,9 +37,10 @@ from elute.experiment.purifiers import PurifierOptions, check_purifier, make_pur
 from elute.experiment.settings import with_settings
 from elute.learners.adversarial import OnlineMethod
 
-Regime = Literal["paper", "spread", "episode", "whole", "expert"]
+Regime = Literal["paper", "spread", "episode", "episodes", "whole", "expert"]
 """paper: the first 50 optimal and 500 other rows. spread: 50 optimal rows drawn at random. episode:
-one optimal episode and 1000 other rows. whole: all rows. expert: 5000 optimal rows, no others."""
+one optimal episode and 1000 other rows. episodes: another episode and other rows for each seed.
+whole: all rows. expert: 5000 optimal rows, no others."""
 Starts = Literal["stock", "demonstrations"]
 """Where episodes of an evaluation begin: wherever the task has them begin, or, nine of ten, in the
 first state of one of the robot's ten demonstrations."""

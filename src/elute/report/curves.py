@@ -210,9 +210,13 @@ def draw_online(curves: Sequence[Curve], path: Path) -> None:
 
     panels = sorted({(curve.task, curve.demos, curve.regime) for curve in curves})
     methods = list(dict.fromkeys(curve.method for curve in curves))
-    figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, panel in zip(axes, panels, strict=True):
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.5 * columns, 3.5 * lines + 0.5), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
         for curve in curves:
             if (curve.task, curve.demos, curve.regime) == panel:
                 colour = f"C{methods.index(curve.method)}"
@@ -223,9 +227,10 @@ def draw_online(curves: Sequence[Curve], path: Path) -> None:
         task = TASKS.get(panel[0])
         if task is not None and task.expert_score is not None:
             axis.axhline(task.expert_score, color="grey", linestyle="--", label="the expert")
-        axis.set_title(", ".join(panel))
+        axis.set_title(", ".join(dict.fromkeys(panel)))
         axis.set_xlabel("environment steps (millions)")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("mean return of the mean action")
-    legend_below(figure, axes)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("mean return of the mean action")
+    legend_below(figure, axes.flat)
     save_figure(figure, path)

@@ -20,6 +20,7 @@ TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
 _SETTINGS = ("preset", "purifier preset", "target", "settings", "starts", "episodes")
+_OF_PURIFIERS = ("purifier preset", "target")
 
 
 class Place(NamedTuple):
@@ -57,6 +58,8 @@ class Group:
     """Of all seeds."""
     readings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Success of each seed in other senses, where there are any."""
+    learner: tuple[str, ...] = ()
+    """Settings of the learner and its evaluation, which have nothing to do with a purifier."""
 
     @property
     def name(self) -> str:
@@ -194,6 +197,11 @@ def _group(seeds: Sequence[Row]) -> Group:
             name: tuple(float(row["metrics"]["readings"][name]) for row in seeds)
             for name in first["metrics"].get("readings", {})
         },
+        learner=tuple(
+            value
+            for name, value in zip(_SETTINGS, _settings(first), strict=True)
+            if name not in _OF_PURIFIERS
+        ),
     )
 
 

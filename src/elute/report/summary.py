@@ -21,6 +21,7 @@ from elute.report.numbers import count_of_seeds, with_interval
 from elute.report.statistics import (
     Interval,
     bootstrap_interval,
+    grand_means,
     improvement_probabilities,
     interquartile_mean,
     interquartile_means,
@@ -40,16 +41,26 @@ BASELINES, UNPURIFIED = (("bc-all", ""), ("bc-opt", "")), ("dp-bc", "0")
 """Method and step that others are compared with; in a sweep the step that changes nothing."""
 NEAR = 0.85
 """Of the way from random actions to the expert."""
+MEAN = "mean: over the sets"
+NEAR_EXPERT = (
+    f"near expert: sets whose mean is at least {NEAR:.0%} of the way from random actions to the "
+    "expert"
+)
+AHEAD = "ahead of: mean difference ± its standard error over the sets"
+BEATS = (
+    "beats: how probable it is that one run is better than one of the other method on the same set"
+)
+ABOVE = "above: sets whose mean is higher"
 REMARKS = {
     "bc-opt": "bc-opt sees no other rows than optimal ones: its sets of one task are one policy, "
     "and intervals of it and beside it are too narrow",
     "best": f"{BEST}, so nothing is compared with it",
     "tuned": "@tuned: the fixed step that earned most with the other seeds, which is what testing "
-    "in the environment finds",
+    "in the environment finds; its intervals take seeds for independent, which these are not quite",
 }
 """Of a method, or of a step."""
 ROWS = {
-    "bc-opt": "optimal ones",
+    "bc-opt": "optimal rows",
     "bc-all": "all, alike",
     "bcnd": "all, weighed",
     "dwbc": "all, weighed",
@@ -96,6 +107,8 @@ class Summary:
     """Fewest and most."""
     mean: float
     """Of normalised scores, over the sets."""
+    mean_interval: Interval | None
+    """Over seeds."""
     middle: float
     """Interquartile mean."""
     interval: Interval | None
@@ -152,6 +165,7 @@ def _summary(
         sets=len(mine),
         seeds=(min(sizes), max(sizes)),
         mean=float(np.mean([np.mean(seeds) for seeds in strata])),
+        mean_interval=None if hindsight else bootstrap_interval(grand_means, strata),
         middle=interquartile_mean(strata),
         interval=None if hindsight else bootstrap_interval(interquartile_means, strata),
         near=sum(bool(np.mean(seeds) >= NEAR) for seeds in strata),
@@ -171,9 +185,17 @@ def _called(baseline: tuple[str, str]) -> str:
 
 
 def _beside(group: Group, baseline: tuple[str, str], groups: Sequence[Group]) -> str:
-    """The name of the baseline, of the same settings if it has several; else of the first."""
-    names = {other.variant: other.name for other in groups if _kind(other) == baseline}
-    return names.get(group.variant, next(iter(names.values()), ""))
+    """The name of the baseline; if there are several, of the same settings, or none."""
+    others = [other for other in groups if _kind(other) == baseline]
+    for same in (
+        [other for other in others if other.variant == group.variant],
+        [other for other in others if other.learner == group.learner],
+        others,
+    ):
+        names = {other.name for other in same}
+        if len(names) == 1:
+            return names.pop()
+    return ""
 
 
 def _scores(groups: Sequence[Group], name: str) -> dict[Place, dict[int, float]]:
@@ -224,6 +246,7 @@ def summary_json(made: Sequence[Summary]) -> dict[str, Any]:
                 "sets": one.sets,
                 "seeds": list(one.seeds),
                 "mean": one.mean,
+                "mean_interval": one.mean_interval,
                 "interquartile_mean": one.middle,
                 "interval": one.interval,
                 "near_expert": one.near,
@@ -239,8 +262,15 @@ def summary_grids(made: Sequence[Summary]) -> list[Grid]:
     return [_grid(regime, of_one) for regime, of_one in _regimes(made)]
 
 
+def headline(made: Sequence[Summary]) -> list[Summary]:
+    """Of each regime the highest mean first, without what nobody can have."""
+    regimes = list(dict.fromkeys(one.regime for one in made))
+    known = (one for one in made if one.kind[1] != "best")
+    return sorted(known, key=lambda one: (regimes.index(one.regime), -one.mean))
+
+
 def headline_grids(made: Sequence[Summary]) -> list[Grid]:
-    """What to expect, in few columns: one for each regime, the best method first."""
+    """What to expect, in few columns: one for each regime."""
     return [_headline(regime, of_one) for regime, of_one in _regimes(made)]
 
 
@@ -250,58 +280,70 @@ def _regimes(made: Sequence[Summary]) -> list[tuple[str, list[Summary]]]:
 
 
 def _headline(regime: str, made: Sequence[Summary]) -> Grid:
-    known = [one for one in made if one.kind[1] != "best"]  # nobody can have that
-    baselines = list(dict.fromkeys(name for one in known for name in one.compared))
+    baselines = _baselines(made)
+    columns = (
+        *("method", "learns from", "mean", "near expert"),
+        *(f"ahead of {name}" for name in baselines),
+    )
     rows = tuple(
         (
             one.method,
-            ROWS.get(one.kind[0], ""),
+            ROWS.get(one.kind[0], "") + (" (tested)" if one.kind[1] == "tuned" else ""),
             f"{one.mean:.2f}",
             f"{one.near} of {one.sets}",
             *(_texts(one.compared.get(name))[0] for name in baselines),
         )
-        for one in sorted(known, key=lambda one: -one.mean)
+        for one in made
     )
-    columns = (
-        *("method", "rows", "mean", "near expert"),
-        *(f"ahead of {name}" for name in baselines),
+    seeds = count_of_seeds([count for one in made for count in one.seeds])
+    told = [
+        MEAN,
+        NEAR_EXPERT,
+        *([f"{AHEAD}, which is no interval: twice as much is"] * bool(baselines)),
+    ]
+    return _laid_out(
+        f"regime {_title(regime)}, seeds: {seeds}", columns, rows, told, made, labels=2
     )
-    told = (
-        f"mean: over the sets; near expert: sets whose mean is at least {NEAR:.0%} of the way; "
-        "ahead of: mean difference ± its standard error over the sets, which is no interval: twice "
-        "as much is",
-    )
-    remarks = (REMARKS["tuned"],) if any(one.kind[1] == "tuned" for one in known) else ()
-    seeds = count_of_seeds([count for one in known for count in one.seeds])
+
+
+def _baselines(made: Sequence[Summary]) -> list[str]:
+    return list(dict.fromkeys(name for one in made for name in one.compared))
+
+
+def _laid_out(
+    title: str,
+    columns: tuple[str, ...],
+    rows: tuple[tuple[str, ...], ...],
+    told: Sequence[str],
+    made: Sequence[Summary],
+    labels: int,
+) -> Grid:
+    """With what is told of columns and of methods below."""
+    kinds = dict.fromkeys(key for one in made for key in one.kind)
+    remarks = (REMARKS[key] for key in kinds if key in REMARKS)
     bold = ((False,) * len(columns),) * len(rows)
-    title = f"{_title(regime)}, seeds: {seeds}"
-    return Grid(title, columns, rows, bold, (*told, *remarks), labels=2)
+    return Grid(title, columns, rows, bold, ("; ".join(told), *remarks), labels)
 
 
 def _title(regime: str) -> str:
     expert = "elute's expert" if "real files" in regime else "expert"  # theirs cannot be asked
-    return f"{regime}: normalised scores (0 random actions, 1 {expert}) over all sets"
+    return f"{regime}: normalised scores (0 random actions, 1 {expert})"
 
 
 def _grid(regime: str, made: Sequence[Summary]) -> Grid:
-    baselines = list(dict.fromkeys(name for one in made for name in one.compared))
+    baselines = _baselines(made)
     columns = (
         *("method", "sets", "seeds", "mean", "interquartile mean", "near expert"),
         *(f"{how} {name}" for name in baselines for how in ("ahead of", "beats", "above")),
     )
     rows = tuple(_row(one, baselines) for one in made)
     told = [
-        "mean: over the sets; interquartile mean: of the middle half of all runs; near expert: "
-        f"sets whose mean is at least {NEAR:.0%} of the way from random actions to the expert",
-        "ahead of: mean difference ± its standard error over the sets; beats: how probable it is "
-        "that one run is better than one of the other method on the same set; above: sets whose "
-        "mean is higher",
+        MEAN,
+        "interquartile mean: of the middle half of all runs, so without the hardest sets",
+        NEAR_EXPERT,
+        *([AHEAD, BEATS, ABOVE] if baselines else []),
     ]
-    kinds = dict.fromkeys(key for one in made for key in one.kind)
-    remarks = (REMARKS[key] for key in kinds if key in REMARKS)
-    notes = (*told[: 2 if baselines else 1], *remarks)
-    bold = ((False,) * len(columns),) * len(rows)
-    return Grid(_title(regime), columns, rows, bold, notes, labels=1)
+    return _laid_out(f"{_title(regime)} over all sets", columns, rows, told, made, labels=1)
 
 
 def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
@@ -332,7 +374,7 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
     """A panel for each regime: sets as dots, coloured by task, and what all come to."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
-    whole, made = summaries(made), _scored(made)
+    whole, made = headline(summaries(made)), _scored(made)
     regimes = list(dict.fromkeys(one.regime for one in whole))
     tasks = list(dict.fromkeys(group.place.task for group in made))
     rows = max(len([one for one in whole if one.regime == regime]) for regime in regimes)
@@ -346,7 +388,7 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
             tasks,
         )
         axis.set_title(regime)
-        axis.set_xlabel("of each set: 0 random actions, 1 expert")
+        axis.set_xlabel("normalised score: 0 random actions, 1 expert")
     legend_below(figure, axes)
     save_figure(figure, path)
 
@@ -358,14 +400,18 @@ def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group], tasks: l
         mine = [group for group in groups if group.place.task == task]
         if not mine:
             continue
+        mine = [group for group in mine if group.name in names]
         x = [float(np.mean(group.normalised)) for group in mine]
         y = [names.index(group.name) + 0.12 * (i - 1.5) for group in mine]
         axis.plot(x, y, ".", color=f"C{i}", alpha=0.6, label=task)
     for row, one in enumerate(whole):
         bar = [row - 0.35, row + 0.35]
-        axis.plot([one.middle] * 2, bar, color="black", linewidth=2, label="interquartile mean")
-        if one.interval is not None:
-            axis.plot(one.interval, [row, row], color="black", linewidth=1, label="95 % interval")
+        axis.plot([one.mean] * 2, bar, color="black", linewidth=2, label="mean over the sets")
+        if one.mean_interval is not None:
+            ends = one.mean_interval
+            axis.plot(
+                ends, [row, row], color="black", linewidth=1, label="95 % interval over seeds"
+            )
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
     axis.axvline(1.0, color="grey", linestyle="--", label="the expert")

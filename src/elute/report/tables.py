@@ -6,6 +6,7 @@
 Nothing here is typed by hand: what has no line has no number.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,8 +44,10 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 SWEEP = "reverse-step"
 BEST = (
     "@best: of the fixed reverse steps that were tried the one that earned most, which nobody "
-    "knows beforehand; with few seeds it owes much to luck"
+    "knows beforehand; with few seeds it owes much to luck, and `auto` may take one that was not "
+    "tried"
 )
+BOLD = "bold: the highest mean, and all whose 95 % intervals overlap its interval"
 Oracle = Callable[[Sequence[Group]], list[Group]]
 
 
@@ -177,6 +180,7 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
         best = winners(fair)
         bold.append((False, False, *(name in best for name in columns)))
     told = [BEST] if any(group.step == "best" for group in made) else []
+    told += [BOLD] if any(map(any, bold)) else []
     return Grid(
         title=f"{regime}: {_told(made)}",
         columns=("task", "demos", *columns),
@@ -230,10 +234,11 @@ def _piped(texts: Sequence[str]) -> str:
 
 
 def latex(grid: Grid) -> str:
-    """A tabular, winners in bold, notes below."""
+    """A tabular of the package booktabs, its title above, winners in bold, notes below."""
     notes = [rf"\par{{\footnotesize {_tex(note)}}}" for note in grid.notes]
     lines = [
-        f"% {grid.title}",
+        r"% needs \usepackage{booktabs}",
+        rf"\par{{\small {_tex(grid.title)}}}\par",
         rf"\begin{{tabular}}{{{'l' * grid.labels}{'r' * (len(grid.columns) - grid.labels)}}}",
         r"\toprule",
         " & ".join(map(_tex, grid.columns)) + r" \\",
@@ -251,4 +256,4 @@ def latex(grid: Grid) -> str:
 def _tex(text: str) -> str:
     for sign in "&%#_{}":
         text = text.replace(sign, f"\\{sign}")
-    return text.replace("±", r"$\pm$")
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", text).replace("±", r"$\pm$")
