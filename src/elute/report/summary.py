@@ -299,7 +299,7 @@ def _headline(regime: str, made: Sequence[Summary]) -> Grid:
     told = [
         MEAN,
         NEAR_EXPERT,
-        *([f"{AHEAD}, which is no interval: twice as much is"] * bool(baselines)),
+        *([f"{AHEAD}, which is no interval: twice as much is"] if baselines else []),
     ]
     return _laid_out(
         f"regime {_title(regime)}, seeds: {seeds}", columns, rows, told, made, labels=2
