@@ -339,7 +339,7 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     rows = tuple(_row(one, baselines) for one in made)
     told = [
         MEAN,
-        "interquartile mean: of the middle half of all runs, so without the hardest sets",
+        "interquartile mean: of all runs but the lowest and the highest quarter",
         NEAR_EXPERT,
         *([AHEAD, BEATS, ABOVE] if baselines else []),
     ]
@@ -397,10 +397,9 @@ def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group], tasks: l
     """One regime; the methods from top to bottom."""
     names = [one.method for one in whole]
     for i, task in enumerate(tasks):
-        mine = [group for group in groups if group.place.task == task]
+        mine = [g for g in groups if g.place.task == task and g.name in names]
         if not mine:
             continue
-        mine = [group for group in mine if group.name in names]
         x = [float(np.mean(group.normalised)) for group in mine]
         y = [names.index(group.name) + 0.12 * (i - 1.5) for group in mine]
         axis.plot(x, y, ".", color=f"C{i}", alpha=0.6, label=task)
