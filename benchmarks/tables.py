@@ -3,7 +3,7 @@
     python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is a command in a comment, `hours` or `coverage`. Below one that prints a table is
+A mark is a command in a comment, `hours`, `coverage` or `choice`. Below one that prints a table is
 `<!-- end -->`, below one that draws a figure the figure. Whether a figure is of today's lines is
 not checked.
 """
@@ -21,7 +21,7 @@ from elute import results
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-OWN = re.compile(r"(<!-- (hours|coverage) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+OWN = re.compile(r"(<!-- (hours|coverage|choice) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
@@ -76,7 +76,25 @@ def coverage() -> str:
     return "\n".join(told) + "\n"
 
 
-MADE = {"hours": hours, "coverage": coverage}
+def choice() -> str:
+    """Reverse steps and the error of a policy there, as `benchmarks.choice` found them."""
+    told = [
+        "| optimal rows | task | noise | left alone | best step | for a policy | for actions |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines = (ROOT / "benchmarks/results/choice.jsonl").read_text().splitlines()
+    for row in sorted(map(json.loads, lines), key=lambda row: row["regime"] == "episode"):
+        kind, noise = row["demos"].split("/")
+        if kind == "action-noise" and noise != "medium":
+            rows = "an episode" if row["regime"] == "episode" else "first 50"
+            errors = {step: f"{error:.3f}".lstrip("0") for step, error in row["errors"].items()}
+            steps = [str(row[key]) for key in ("best", "chosen", "by_actions")]
+            cells = [rows, row["task"], noise, errors["0"], *(f"{s}, {errors[s]}" for s in steps)]
+            told.append(f"| {' | '.join(cells)} |")
+    return "\n".join(told) + "\n"
+
+
+MADE = {"hours": hours, "coverage": coverage, "choice": choice}
 
 
 def table(command: str) -> str:
