@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from elute.envs.task import find_task
 from elute.report.curves import (
     as_json,
     draw_online,
@@ -11,6 +12,7 @@ from elute.report.curves import (
     online_grids,
     online_outcomes,
 )
+from elute.report.summary import summaries, summary_cells, summary_grids
 
 
 def line(method, seed, mean, *, task="hopper", preset="default", steps=(50, 100), **more):
@@ -110,3 +112,23 @@ def test_a_run_that_diverged_is_left_out():
     lost["metrics"] = {"mean": None}
     (only,) = online_outcomes([line("gail", 0, (10.0, 20.0)), lost])
     assert only.late.seeds == 1
+
+
+def test_a_summary_is_of_the_last_evaluations():
+    hopper = find_task("hopper")
+    low, high = hopper.random_score, hopper.expert_score
+    dip = (*[high] * 11, low)  # eleven evaluations at the expert's return, then one without it
+    steps = tuple(range(12))
+    rows = [
+        *(line("dp-gail", seed, dip, steps=steps) for seed in (0, 1)),
+        *(line("gail", seed, [low] * 12, steps=steps) for seed in (0, 1)),
+        line("gail", 0, dip, task="gym:Other-v0", steps=steps),  # whose expert is not known
+    ]
+    plain, purified = made = summaries(summary_cells(rows, "online"))
+    assert (plain.method, plain.sets, plain.mean) == ("gail", 1, pytest.approx(0.0))
+    assert purified.mean == pytest.approx(0.9)
+    assert purified.compared["gail"].ahead == pytest.approx(0.9)
+    (grid,) = summary_grids(made)
+    assert grid.notes[1:] == (
+        "a run of a method that plays has the mean of its last 10 evaluations",
+    )

@@ -252,7 +252,8 @@ def report(
             metavar="NAME",
             help="Print a table: 1, noise, filters, mixed, reverse-step, quality, online, "
             "robosuite, robosuite-steps, robosuite-quality. Over all sets: headline and summary "
-            "(of 1), noise-summary, filters-summary, mixed-summary, reverse-step-summary.",
+            "(of 1), noise-summary, filters-summary, mixed-summary, reverse-step-summary, "
+            "online-summary.",
         ),
     ] = "",
     figure: Annotated[

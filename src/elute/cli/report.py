@@ -29,7 +29,7 @@ from elute.types import Demonstrations
 FORMATS = {"markdown": tables.markdown, "latex": tables.latex}
 MOST_ROWS = 10_000
 """Of which the page shows how they changed."""
-QUALITY, ELASTICITY, ONLINE = "robosuite-quality", "elasticity", "online"
+QUALITY, ELASTICITY = "robosuite-quality", "elasticity"
 ROBOTS = {"robosuite": "operator", "robosuite-real": "roboturk"}
 """Figures of the ten demonstrations, and whose they are."""
 TITLES = {
@@ -42,7 +42,7 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
         curves_module.draw_reverse_step,
         curves_module.as_json,
     ),
-    ONLINE: (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
+    summary.ONLINE: (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
     "summary": (
         lambda rows: summary.summary_cells(rows, "1"),
         summary.draw_summary,
@@ -213,7 +213,7 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, [*tables.DEMOS, *summary.SUMMARIES, *success.SETS, ONLINE, QUALITY], "table")
+    _known(name, [*tables.METHODS, *summary.SUMMARIES, *success.SETS, QUALITY], "table")
     _known(format, ["text", *FORMATS], "format")
     facts, grids = _made(rows, name, format)
     if not grids:
@@ -242,7 +242,7 @@ def _made(
             whole = summary.headline(whole)
             return summary.summary_json(whole), summary.headline_grids(whole)
         return summary.summary_json(whole), summary.summary_grids(whole)
-    if name == ONLINE:
+    if name == summary.ONLINE:
         outcomes = curves_module.online_outcomes(rows)
         told = {"outcomes": [asdict(one) for one in outcomes]}
         return told, curves_module.online_grids(outcomes)

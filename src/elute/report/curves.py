@@ -92,12 +92,34 @@ class Outcome:
     """The policy that is left, in other episodes."""
 
 
+def late_rows(rows: Sequence[Row]) -> list[Row]:
+    """Runs of methods that play, as if their last evaluations were all they are judged by."""
+    return [
+        {**row, "metrics": {"mean": _late(row), "normalised": _normalised(row, _late(row))}}
+        for row in rows
+        if _has_curve(row)
+    ]
+
+
+def _has_curve(row: Row) -> bool:
+    return bool(row.get("curve")) and is_scored(row)
+
+
+def _late(row: Row) -> float:
+    return float(np.mean(row["curve"]["mean"][-LATE:]))
+
+
+def _normalised(row: Row, score: float) -> float | None:
+    task = TASKS.get(row["task"])
+    return None if task is None else task.normalised(score)
+
+
 def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Of every method that plays."""
     return [
         Outcome(
             *(where.task, where.demos, name),
-            late=estimate([float(np.mean(row["curve"]["mean"][-LATE:])) for row in seeds]),
+            late=estimate([_late(row) for row in seeds]),
             best=float(np.mean([max(row["curve"]["mean"]) for row in seeds])),
             last=estimate([row["metrics"]["mean"] for row in seeds]),
         )
@@ -128,7 +150,7 @@ def _played(rows: Sequence[Row]) -> dict[tuple[Place, str], list[Row]]:
     """Runs of methods that play, by what they are called; variants of a method are told apart."""
     found: dict[tuple[Place, str, tuple[str, ...]], dict[int, Row]] = {}
     for row in rows:
-        if row.get("curve") and is_scored(row):
+        if _has_curve(row):
             found.setdefault((place(row), row["method"], _variant(row)), {})[row["seed"]] = row
     several = Counter((where, method) for where, method, _ in found)
     named = {}

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elute.report.curves import LATE, late_rows
 from elute.report.figures import legend_below, save_figure
-from elute.report.groups import Group, Place, Row, best_fixed, tuned_fixed
+from elute.report.groups import Group, Place, Row, best_fixed, grouped, tuned_fixed
 from elute.report.numbers import count_of_seeds, with_interval
 from elute.report.statistics import (
     Interval,
@@ -30,14 +31,14 @@ from elute.report.statistics import (
 from elute.report.tables import BEST, METHODS, SWEEP, Grid, cells
 from elute.uncertainty import stderr
 
-HEADLINE = "headline"
+HEADLINE, ONLINE = "headline", "online"
 SUMMARIES = {
     HEADLINE: "1",
     "summary": "1",
-    **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP)},
+    **{f"{table}-summary": table for table in ("noise", "filters", "mixed", SWEEP, ONLINE)},
 }
 """What each is of."""
-BASELINES, UNPURIFIED = (("bc-all", ""), ("bc-opt", "")), ("dp-bc", "0")
+BASELINES, UNPURIFIED = (("bc-all", ""), ("bc-opt", ""), ("gail", "")), ("dp-bc", "0")
 """Method and step that others are compared with; in a sweep the step that changes nothing."""
 NEAR = 0.85
 """Of the way from random actions to the expert."""
@@ -57,6 +58,9 @@ REMARKS = {
     "best": f"{BEST}, so nothing is compared with it",
     "tuned": "@tuned: the fixed step that earned most with the other seeds, which is what testing "
     "in the environment finds; its intervals take seeds for independent, which these are not quite",
+    **dict.fromkeys(
+        METHODS[ONLINE], f"a run of a method that plays has the mean of its last {LATE} evaluations"
+    ),
 }
 """Of a method, or of a step."""
 ROWS = {
@@ -120,6 +124,8 @@ class Summary:
 
 def summary_cells(rows: Sequence[Row], table: str) -> list[Group]:
     """All that a summary of the table is of."""
+    if table == ONLINE:
+        return grouped(late_rows(rows))
     return cells(rows, table, best_fixed, tuned_fixed)
 
 
@@ -319,8 +325,8 @@ def _laid_out(
     labels: int,
 ) -> Grid:
     """With what is told of columns and of methods below."""
-    kinds = dict.fromkeys(key for one in made for key in one.kind)
-    remarks = (REMARKS[key] for key in kinds if key in REMARKS)
+    keys = (key for one in made for key in one.kind)
+    remarks = dict.fromkeys(REMARKS[key] for key in keys if key in REMARKS)
     bold = ((False,) * len(columns),) * len(rows)
     return Grid(title, columns, rows, bold, ("; ".join(told), *remarks), labels)
 

@@ -39,6 +39,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "mixed": ("bc-opt", "bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
     "reverse-step": ("dp-bc",),
     "quality": (DEMONSTRATIONS,),
+    "online": ("gail", "2iwil", "ic-gail", "wgail", "sail", "dp-gail"),
 }
 """What each table holds, in its order."""
 SWEEP = "reverse-step"
