@@ -24,7 +24,7 @@ from benchmarks.returns import cell_demos
 from elute.collect.catalogue import fetch
 from elute.demos.files import load
 from elute.envs.task import find_task
-from elute.evaluation import evaluate
+from elute.evaluation import SEED, evaluate
 from elute.learners.actor import Design
 from elute.learners.bc import BC
 from elute.purify.diffusion import DiffusionPurifier
@@ -85,7 +85,7 @@ def measure(name: str, setting: str, seed: int) -> dict[str, Any]:
     where = name.split("/", maxsplit=1)[0]
     task = find_task("halfcheetah" if where == "real" else where)
     policy = SETTINGS[setting].clone(rows(name, seed), Seeds(seed)("bc"))
-    played = evaluate(policy, task, episodes=EPISODES, seed=1000 + seed)
+    played = evaluate(policy, task, episodes=EPISODES, seed=SEED + seed)
     return {
         "set": name,
         "settings": setting,

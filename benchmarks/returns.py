@@ -24,7 +24,7 @@ import torch
 from elute.demos.audit.repair import realign
 from elute.demos.files import load
 from elute.envs.task import find_task
-from elute.evaluation import evaluate
+from elute.evaluation import SEED, evaluate
 from elute.experiment.cell import CHOICE
 from elute.learners.actor import Design
 from elute.learners.bc import BC
@@ -61,7 +61,7 @@ def returns(demos: Demonstrations, seeds: Seeds) -> float:
         updates=3000, hold_out=0.0, averaging=0.0, actor=Design(bounds=(-1.0, 1.0))
     )
     policy = bc.clone(demos, seeds("bc"))
-    return evaluate(policy, TASK, episodes=EPISODES, seed=1000 + seeds.root).mean
+    return evaluate(policy, TASK, episodes=EPISODES, seed=SEED + seeds.root).mean
 
 
 def measure(cell: str, seed: int) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from elute.rng import Seeds
 from elute.types import Demonstrations
 from elute.uncertainty import stderr, wilson
 
+SEED = 1000
+"""Recordings begin with 0, and a policy is not to be judged where it learnt to start."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -70,7 +73,7 @@ class Sized(Actor, Protocol):
 
 
 def evaluate(
-    policy: Sized, task: Task, *, episodes: int = 10, seed: int = 0, workers: int = 1
+    policy: Sized, task: Task, *, episodes: int = 10, seed: int = SEED, workers: int = 1
 ) -> Evaluation:
     """Play episodes with the mean action; the same whatever the number of workers.
 

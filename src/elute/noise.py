@@ -2,7 +2,8 @@
 
     a' = a + level * N(0, 1)                          gaussian
     a' = a + level * sqrt(3) * U(-1, 1)               uniform: the same standard deviation
-    a' = lowest or highest with probability level     salt-and-pepper, of each entry
+    a' = lowest or highest with probability level     salt-and-pepper, of each entry; without
+                                                      bounds -1 or 1
 
 `demos.corrupt` spoils recorded actions with it; inside a rollout it changes the states visited too.
 There, all of an episode's noise is drawn before the episode starts, from a stream of its own: it
@@ -30,7 +31,7 @@ def gaussian(actions: Array, level: float, rng: np.random.Generator) -> Array:
 
 
 def uniform(actions: Array, level: float, rng: np.random.Generator) -> Array:
-    """Uniform noise of standard deviation `level`, so half as wide as sqrt(3) times it."""
+    """Uniform noise of standard deviation `level`: up to sqrt(3) times that either way."""
     noisy: Array = actions + level * np.sqrt(3.0) * rng.uniform(-1.0, 1.0, actions.shape)
     return noisy
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elute.demos.audit.audit import audit
-from elute.demos.audit.repair import clip_actions, drop_non_finite, realign, repaired
+from elute.demos.audit.repair import clipping, drop_non_finite, realign, repaired
 from elute.demos.audit.summary import Bounds
 from elute.demos.pointmass import pointmass, step
 from elute.errors import EluteError
@@ -78,7 +78,7 @@ def test_all_rows_broken_is_an_error():
 def test_clip_counts_the_rows_it_changed():
     demos = pointmass(3)
     bounds = Bounds(np.array([-1.0]), np.array([1.0]))
-    clipped = clip_actions(demos, bounds)
+    clipped = clipping(demos, bounds)(0, demos)
     assert np.abs(clipped.actions).max() == 1.0
     changed = int((np.abs(demos.actions) > 1).any(axis=1).sum())
     assert clipped.provenance.steps[-1]["rows"] == changed

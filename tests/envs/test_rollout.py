@@ -1,18 +1,21 @@
 """Rollouts: the same whatever the workers, and clear when something breaks."""
 
 import os
+from inspect import signature
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from elute.collect.shipped import EXPERTS
+from elute.cli import main
+from elute.collect.record import record
+from elute.collect.shipped import EXPERTS, find_policy
 from elute.envs.make import make
 from elute.envs.rollout import LANES, Rollouts
 from elute.envs.task import TASKS, Task, find_task
 from elute.errors import EluteError
-from elute.evaluation import Evaluation, evaluate
+from elute.evaluation import SEED, Evaluation, evaluate
 from elute.noise import ActionNoise
 from elute.policy import GaussianPolicy
 from elute.rng import Seeds
@@ -227,6 +230,14 @@ def test_evaluation_computes_from_episodes():
     assert score.success == 0.5
     assert Evaluation(TASKS["hopper"], (1.0,), (3,), (None,)).stderr is None
     assert Evaluation(TASKS["hopper"], (1.0,), (3,), (None,)).success is None
+
+
+def test_a_policy_is_not_judged_where_recordings_begin():
+    expert, hopper = find_policy("expert:hopper"), TASKS["hopper"]
+    (recorded,) = record(expert, hopper, rows=1000).returns()
+    assert evaluate(expert, hopper, episodes=1, seed=0).returns == (recorded,)
+    assert evaluate(expert, hopper, episodes=1).returns != (recorded,)
+    assert signature(main.evaluate).parameters["seed"].default == SEED
 
 
 def test_a_policy_of_another_task_is_refused():

@@ -10,21 +10,21 @@ from scipy.stats import norm
 
 from elute.errors import EluteError
 from elute.learners.sail import SAIL, bounded_reward, threshold_weights
-from elute.learners.wgail import WGAIL, density_weights
+from elute.learners.wgail import WGAIL, agreed_weights
 from elute.types import DemoSet
 from learners.online import LOOP, METHODS, agent, judge, look, scene
 from learners.point_mass import both
 
 
 def test_10_even_beliefs_give_even_weights():
-    weights = density_weights(torch.zeros(9), torch.full((9,), -3.0), beta=1.0)
+    weights = agreed_weights(torch.zeros(9), torch.full((9,), -3.0), beta=1.0)
     torch.testing.assert_close(weights, torch.ones(9))
 
 
 def test_10_weights_grow_with_the_logit_and_with_the_density():
     rising, level = torch.linspace(-2, 2, 9), torch.zeros(9)
-    assert (density_weights(rising, level, 1.0).diff() > 0).all()
-    assert (density_weights(level, rising, 1.0).diff() > 0).all()
+    assert (agreed_weights(rising, level, 1.0).diff() > 0).all()
+    assert (agreed_weights(level, rising, 1.0).diff() > 0).all()
 
 
 def test_10_they_are_the_printed_formula_with_its_mean_divided_out():
@@ -33,18 +33,18 @@ def test_10_they_are_the_printed_formula_with_its_mean_divided_out():
     agent_high = 1 / (1 + np.exp(logits))
     for beta in (1.0, 9.0):
         printed = ((1 / agent_high - 1) * np.exp(log_pi)) ** (1 / (beta + 1))
-        found = density_weights(torch.tensor(logits), torch.tensor(log_pi), beta)
+        found = agreed_weights(torch.tensor(logits), torch.tensor(log_pi), beta)
         np.testing.assert_allclose(found, printed / printed.mean(), rtol=1e-5)
 
 
 def test_10_beta_without_bound_gives_1():
     given = torch.linspace(-9, 9, 7), torch.linspace(5, -30, 7)
-    torch.testing.assert_close(density_weights(*given, beta=1e12), torch.ones(7))
+    torch.testing.assert_close(agreed_weights(*given, beta=1e12), torch.ones(7))
 
 
 def test_10_densities_beyond_what_a_float_holds_still_have_ratios():
     log_pi = torch.tensor([-900.0, -902.0, -904.0])
-    weights = density_weights(torch.zeros(3), log_pi, beta=1.0)
+    weights = agreed_weights(torch.zeros(3), log_pi, beta=1.0)
     torch.testing.assert_close(weights / weights[0], torch.exp(torch.tensor([0.0, -1.0, -2.0])))
     assert weights.mean().item() == pytest.approx(1.0, abs=1e-6)
 

@@ -145,9 +145,13 @@ class TestBootstrap:
         assert found == pytest.approx(ends, rel=1e-12)
 
     def test_never_mixes_cells(self):
-        # Constant cells stay what they are, however far apart.
-        low, high = bootstrap_interval(grand_means, [[1.0, 1.0], [100.0, 100.0, 100.0]])
-        assert low == high == 50.5
+        low, high = bootstrap_interval(grand_means, [[1.0, 1.5], [100.0, 100.0, 100.0]])
+        assert (low, high) == (50.5, 50.75)
+
+    def test_draws_that_all_agree_leave_no_interval(self):
+        always = [[3.0, 4.0], [7.0, 8.0]], [[1.0, 2.0], [5.0, 6.0]]
+        assert bootstrap_interval(improvement_probabilities, *always) is None
+        assert bootstrap_interval(improvement_probabilities, *always[::-1]) is None
 
     def test_samples_are_drawn_each_by_itself(self):
         # Drawn together, x would always tie with itself and the interval would be the point 1/2.

@@ -138,7 +138,21 @@ def test_the_headline_tells_nothing_of_baselines_that_are_not_there():
     (grid,) = headline_grids(headline(summaries(grouped(rows("bc-opt", [0.9], [0.8])))))
     assert grid.columns == ("method", "learns from", "mean", "near expert")
     assert "ahead" not in grid.notes[0]
-    assert grid.notes[1].startswith("bc-opt sees no other rows")
+
+
+def test_one_policy_for_several_sets_is_told_of():
+    lines = rows("bc-opt", [0.9, 0.8], [0.8, 0.7])
+    (told,) = headline_grids(summaries(grouped(lines)))[0].notes[1:] or ("",)
+    assert told == ""  # one set of each task
+    lines += [line | {"demos": "action-noise/light"} for line in lines]
+    (told,) = headline_grids(summaries(grouped(lines)))[0].notes[1:]
+    assert told.startswith("bc-opt sees no other rows")
+
+
+@pytest.mark.parametrize(("sets", "times"), [(2, "12.7 times"), (3, "4.3 times")])
+def test_how_far_an_interval_of_so_few_sets_reaches(sets, times):
+    lines = [*rows("bc-all", *[[0.2]] * sets), *rows("dwbc", *[[0.5]] * sets)]
+    assert times in headline_grids(summaries(grouped(lines)))[0].notes[0]
 
 
 def test_regimes_stay_apart_in_the_headline():

@@ -154,7 +154,11 @@ def corrupt(
     file: File,
     out: Out,
     noise: Annotated[
-        str, typer.Option(metavar="gaussian|uniform|salt-pepper", help="What kind.")
+        str,
+        typer.Option(
+            metavar="gaussian|uniform|salt-pepper",
+            help="What kind; grains of salt-pepper are -1 and 1.",
+        ),
     ] = "gaussian",
     level: Annotated[
         float, typer.Option(help="Standard deviation; probability for salt-pepper.")

@@ -317,7 +317,9 @@ def evaluate(
     policy: Policies,
     task: Annotated[str, typer.Option(help="Where to play: hopper, gym:Pendulum-v1, ...")],
     episodes: Annotated[int, typer.Option(min=1)] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Same seed, same episodes; recordings begin with 0.")
+    ] = 1000,
     workers: Workers = None,
     video: Annotated[Path | None, typer.Option(help="Film the first episode, as .mp4.")] = None,
     starts: Annotated[

@@ -24,7 +24,7 @@ from elute.collect import catalogue
 from elute.demos.files import load, save
 from elute.envs.task import find_task
 from elute.errors import EluteError
-from elute.evaluation import Evaluation, evaluate, recorded
+from elute.evaluation import SEED, Evaluation, evaluate, recorded
 from elute.experiment.arithmetic import arithmetic
 from elute.experiment.data import run_demos, run_task
 from elute.experiment.methods import Method, with_bounds
@@ -136,7 +136,7 @@ def run_cell(run: Run, place: Place, report: Report) -> dict[str, Any]:
         target = getattr(cell.purifier, "target", None)
         evaluating = process_time()
         report("evaluating", 0, 1)
-        score = evaluate(policy, run_task(run), episodes=run.episodes, seed=1000 + run.seed)
+        score = evaluate(policy, run_task(run), episodes=run.episodes, seed=SEED + run.seed)
         timings = timings | {"evaluate": process_time() - evaluating}
     else:
         score = recorded(

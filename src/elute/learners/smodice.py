@@ -23,6 +23,7 @@ expert's actions are never looked at, but by cloning its rows. D_u is D_o and D_
 - Rows are drawn by weight (weighted.py). The policy's deviation does not depend on the state, so a
   bonus for entropy could not move its mean, and there is none; the mean is not squashed;
   no absorbing coordinate.
+- The ratio is bounded as for DemoDICE (ratio.py), in `paper()`, too.
 - All networks take as many updates; the released discriminator takes 1000 passes.
 - Default: as for DemoDICE; V costs by its slope, not by its weights' size; divergence "kl".
 """

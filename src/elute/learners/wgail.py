@@ -4,8 +4,8 @@
     l = argmin  E_D[ w softplus(-l) ] + E_pi[ softplus(l) ] + gradient penalty
 
 With D' = P(agent) the paper's w = [(1 / D' - 1) pi(a|s)]^{1 / (beta + 1)}, and 1 / D' - 1 is e^l.
-beta = 1 is a square root; beta -> infinity is GAIL. Weights are renewed before every update of the
-critic, from `warm_up` steps on; before, all are 1.
+beta = 1 is a square root; beta -> infinity is GAIL. Weights are renewed with every batch that
+is played, from `warm_up` steps on; before, all are 1.
 
 The density of several actions is a product, which may be tiny or huge, so everything is done with
 logarithms, and only ratios of weights remain: the authors do not normalise, and the demonstrations'
@@ -59,12 +59,12 @@ class WGAIL:
         def weigh(look: Look) -> Weights:
             if look.env_steps < self.warm_up:
                 return even
-            return Weights(density_weights(look.logits, look.log_pi, self.beta))
+            return Weights(agreed_weights(look.logits, look.log_pi, self.beta))
 
         return weigh
 
 
-def density_weights(logits: Tensor, log_pi: Tensor, beta: float) -> Tensor:
+def agreed_weights(logits: Tensor, log_pi: Tensor, beta: float) -> Tensor:
     """Of each row, on average 1."""
     log_weights = (logits.double() + log_pi.double()) / (beta + 1)
     return (len(log_weights) * torch.softmax(log_weights, dim=0)).float()

@@ -225,6 +225,7 @@ def trained_folds(
     supplementary = plain(at_most(demos.supplementary, MOST_ROWS, seeds))
     for fold, (held, rest) in enumerate(folds(plain(demos.optimal))):
         highest = replace(purifier, reverse_step=max(*CANDIDATES, *candidates))
+        # fold f of seed s begins as seed s + 1 + f does; another stream would be another choice
         trained = highest.fit(DemoSet(rest, supplementary), Seeds(seeds.root + 1 + fold))
         yield held, trained, supplementary
 

@@ -85,8 +85,13 @@ def estimate(scores: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     mean, error = float(values.mean()), uncertainty.stderr(values.tolist())
     if error is None:
         return Estimate(mean, None, None, len(values))
-    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    half = student(len(values), confidence) * error
     return Estimate(mean, error, Interval(mean - half, mean + half), len(values))
+
+
+def student(n: int, confidence: float = CONFIDENCE) -> float:
+    """How many standard errors the interval of a mean of `n` values reaches either way."""
+    return float(stats.t.ppf((1 + confidence) / 2, n - 1))
 
 
 def normalised(scores: Sequence[float], random_score: float, expert_score: float) -> Floats:
@@ -153,8 +158,8 @@ def bootstrap_interval(
     """Percentile interval of a statistic, seeds drawn anew within each cell.
 
     Several samples (two methods) are drawn each by itself, for a statistic of as many arguments.
-    None where some cell has a single seed: drawing it again and again says nothing of its spread,
-    and the interval would be too narrow.
+    None where some cell has a single seed, which drawn again and again says nothing of its spread;
+    and where all draws agree, as when every run of ours beats every one of theirs.
 
     Raises:
         EluteError: no scores, one that is not finite, samples of other cells, no resamples, or a
@@ -174,7 +179,7 @@ def bootstrap_interval(
     ]
     ends = (1 - confidence) / 2, (1 + confidence) / 2
     low, high = np.quantile(statistic(*drawn), ends)
-    return Interval(float(low), float(high))
+    return Interval(float(low), float(high)) if low < high else None
 
 
 def winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from elute.report.statistics import (
     interquartile_mean,
     interquartile_means,
     probability_of_improvement,
+    student,
 )
 from elute.report.tables import BEST, METHODS, SWEEP, Grid, cells
 from elute.uncertainty import stderr
@@ -47,7 +48,6 @@ NEAR_EXPERT = (
     f"near expert: sets whose mean is at least {NEAR:.0%} of the way from random actions to the "
     "expert"
 )
-AHEAD = "ahead of: mean difference ± its standard error over the sets"
 BEATS = (
     "beats: how probable it is that one run is better than one of the other method on the same set"
 )
@@ -107,6 +107,7 @@ class Summary:
     kind: tuple[str, str]
     """Method and step alone."""
     sets: int
+    tasks: int
     seeds: tuple[int, int]
     """Fewest and most."""
     mean: float
@@ -169,6 +170,7 @@ def _summary(
         method=name,
         kind=_kind(first),
         sets=len(mine),
+        tasks=len({place.task for place in mine}),
         seeds=(min(sizes), max(sizes)),
         mean=float(np.mean([np.mean(seeds) for seeds in strata])),
         mean_interval=None if hindsight else bootstrap_interval(grand_means, strata),
@@ -302,11 +304,7 @@ def _headline(regime: str, made: Sequence[Summary]) -> Grid:
         for one in made
     )
     seeds = count_of_seeds([count for one in made for count in one.seeds])
-    told = [
-        MEAN,
-        NEAR_EXPERT,
-        *([f"{AHEAD}, which is no interval: twice as much is"] if baselines else []),
-    ]
+    told = [MEAN, NEAR_EXPERT, *([_ahead(made)] if baselines else [])]
     return _laid_out(
         f"regime {_title(regime)}, seeds: {seeds}", columns, rows, told, made, labels=2
     )
@@ -314,6 +312,14 @@ def _headline(regime: str, made: Sequence[Summary]) -> Grid:
 
 def _baselines(made: Sequence[Summary]) -> list[str]:
     return list(dict.fromkeys(name for one in made for name in one.compared))
+
+
+def _ahead(made: Sequence[Summary]) -> str:
+    several = [found.sets for one in made for found in one.compared.values() if found.sets > 1]
+    told = "ahead of: mean difference ± its standard error over the sets"
+    if not several:
+        return told
+    return f"{told}, which is no interval: {student(min(several)):.1f} times as much is"
 
 
 def _laid_out(
@@ -325,7 +331,7 @@ def _laid_out(
     labels: int,
 ) -> Grid:
     """With what is told of columns and of methods below."""
-    keys = (key for one in made for key in one.kind)
+    keys = (key for one in made for key in one.kind if key != "bc-opt" or one.sets > one.tasks)
     remarks = dict.fromkeys(REMARKS[key] for key in keys if key in REMARKS)
     bold = ((False,) * len(columns),) * len(rows)
     return Grid(title, columns, rows, bold, ("; ".join(told), *remarks), labels)
@@ -347,7 +353,7 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
         MEAN,
         "interquartile mean: of all runs but the lowest and the highest quarter",
         NEAR_EXPERT,
-        *([AHEAD, BEATS, ABOVE] if baselines else []),
+        *([_ahead(made), BEATS, ABOVE] if baselines else []),
     ]
     return _laid_out(f"{_title(regime)} over all sets", columns, rows, told, made, labels=1)
 

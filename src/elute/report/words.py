@@ -169,7 +169,7 @@ def _improvement(family: Sequence[Comparison]) -> str:
     share = probability_of_improvement(ours, theirs)
     interval = bootstrap_interval(improvement_probabilities, ours, theirs)
     between = (
-        "" if interval is None or interval.low == interval.high
+        "" if interval is None
         else f" (95 % interval {percent(interval.low)} to {percent(interval.high)})"
     )  # fmt: skip
     return (

@@ -79,13 +79,11 @@ def _recorded(source: S, provenance: Provenance) -> S:
     return replace(source, provenance=provenance)  # type: ignore[type-var] # all are dataclasses
 
 
-def clip_actions(demos: Demonstrations, bounds: Bounds) -> Demonstrations:
-    """Actions as the controller executed them."""
-    return clipping(demos, bounds)(0, demos)
-
-
 def clipping(source: DemoSource, bounds: Bounds) -> Callable[[int, Demonstrations], Demonstrations]:
-    """Clips the actions of any chunk of a source; that it clips and how many rows is recorded."""
+    """Makes actions of any chunk of a source what the controller executed.
+
+    That it clips and how many rows is recorded.
+    """
     changed = sum(
         int((_clipped(rows.actions, bounds) != rows.actions).any(axis=1).sum())
         for _, rows in chunks(source)
