@@ -359,6 +359,17 @@ def test_a_sweep_has_a_table_for_each_task(swept):
     assert [line[0] for line in hopper.rows] == ["dp-bc @0", "dp-bc @5", "dp-bc @10"]
 
 
+def test_a_set_stands_in_tables_that_are_about_something_it_has(swept):
+    alike = [*rows("bc-all", [0.2], [0.5]), *rows("dp-bc", [0.3], [0.4])]
+    assert cells(alike, "filters") == []  # Table 1 has these, too
+    assert cells([{**row("dp-bc", "ant", 0, 0.5, step=7), "auto": True}], "reverse-step") == []
+    made = cells([*alike, *rows("mean-bc", [0.1])], "filters")
+    assert [group.name for group in made] == ["bc-all", "dp-bc", "mean-bc"]
+    assert {group.place.task for group in made} == {"ant"}
+    chosen = [{**row("dp-bc", "walker2d", 0, 0.5, step=7), "auto": True}, *swept]
+    assert {group.place.task for group in cells(chosen, "reverse-step")} == {"ant", "hopper"}
+
+
 @pytest.mark.parametrize("file", sorted(RESULTS.rglob("*.jsonl")), ids=lambda file: file.stem)
 def test_no_committed_run_is_there_twice(file):
     """A line of an older choice of the step beside one of today would hide it, or be hidden."""

@@ -29,13 +29,14 @@ DEMOS: Mapping[str, tuple[str, ...]] = {
     "quality": (*_TABLE_1, "expert"),
     "reverse-step": _TABLE_1,
 }
+_FILTERED = ("gaussian-bc", "mean-bc", "median-bc")
 METHODS: Mapping[str, tuple[str, ...]] = {
     "1": (
         *("bc-opt", "bc-all", "bcnd", "dwbc", "isw-bc", "demodice", "smodice"),
         *("dbc", "diffusion-bc", "dp-bc", "dp-isw-bc"),
     ),
     "noise": ("bc-all", "bcnd", "dwbc", "isw-bc", "demodice", "dp-bc", "dp-isw-bc"),
-    "filters": ("bc-all", "gaussian-bc", "mean-bc", "median-bc", "dp-bc"),
+    "filters": ("bc-all", *_FILTERED, "dp-bc"),
     "mixed": ("bc-opt", "bc-all", "bcnd", "dwbc", "demodice", "dp-bc"),
     "reverse-step": ("dp-bc",),
     "quality": (DEMONSTRATIONS,),
@@ -43,6 +44,11 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 }
 """What each table holds, in its order."""
 SWEEP = "reverse-step"
+_ABOUT: Mapping[str, Callable[[Group], bool]] = {
+    "filters": lambda group: group.method in _FILTERED,
+    SWEEP: lambda group: group.step.isdecimal(),
+}
+"""What a table is about that shares its sets and its other methods with Table 1."""
 BEST = (
     "@best: of the fixed reverse steps that were tried the one that earned most, which nobody "
     "knows beforehand; with few seeds it owes much to luck, and `auto` may take one that was not "
@@ -55,14 +61,17 @@ Oracle = Callable[[Sequence[Group]], list[Group]]
 def cells(rows: Sequence[Row], table: str, *oracles: Oracle) -> list[Group]:
     """All cells of a table that have lines.
 
-    Of fixed reverse steps a sweep has all. Other tables have what these make of them; by default
-    the best.
+    A set that has nothing of what the table is about is left out. Of fixed reverse steps a sweep
+    has all. Other tables have what these make of them; by default the best.
     """
     found = [
         group
         for group in grouped(rows)
         if group.place.demos in DEMOS[table] and group.method in METHODS[table]
     ]
+    if table in _ABOUT:
+        places = {group.place for group in found if _ABOUT[table](group)}
+        found = [group for group in found if group.place in places]
     if table == SWEEP:
         return [group for group in found if group.step]
     told = [group for group in found if not group.step.isdecimal()]
