@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ KEYS = {"digest", "method", "task", "demos", "regime", "seed", "run", "data", "m
 """Of every run."""
 NUMBERS = ("mean", "normalised", "success")
 RUN_KEYS = {"preset", "purifier", "settings"}
+FEW = 5
+"""Lines that are named one by one."""
 
 
 class Read(NamedTuple):
@@ -30,6 +33,16 @@ class Read(NamedTuple):
     """Of the line of each row, from 1."""
     torn: list[int]
     """Numbers of lines that hold no run."""
+
+    @property
+    def warning(self) -> str:
+        """Which lines hold no run, in a few words; nothing if all do."""
+        first, more = ", ".join(map(str, self.torn[:FEW])), len(self.torn) - FEW
+        if not first:
+            return ""
+        if len(self.torn) == 1:
+            return f"line {first} is torn or holds no run"
+        return f"lines {first}{f' and {more} more' if more > 0 else ''} are torn or hold no run"
 
 
 def read(path: Path) -> Read:
@@ -66,9 +79,14 @@ def _holds_run(row: object) -> bool:
         and isinstance(metrics, dict)
         and isinstance(row["data"], dict | None)
         and isinstance(row.get("reverse_step"), int | None)
-        and all(isinstance(metrics.get(name), int | float | None) for name in NUMBERS)
+        and all(_is_number(metrics.get(name)) for name in NUMBERS)
         and (row.get("curve") is None or _is_curve(row["curve"]))
     )
+
+
+def _is_number(value: object) -> bool:
+    """Or nothing, as of a run that diverged."""
+    return value is None or (isinstance(value, int | float) and isfinite(value))
 
 
 def _is_curve(curve: object) -> bool:

@@ -77,6 +77,9 @@ def test_a_regime_can_be_asked_for():
         (("--table", "1", "--results", LINES, "--json", "--format", "latex"), "--format is for"),
         (("--figure", "summary", "--format", "latex"), "--format is for"),
         (("--table", "1", "--results", "none.jsonl"), "--results names them"),
+        (("--table", "nonsense", "--results", "none.jsonl"), "no table 'nonsense'"),
+        (("--figure", "nonsense", "--results", "none.jsonl"), "no figure 'nonsense'"),
+        (("--table", "1", "--results", "none.jsonl", "--format", "x"), "no format 'x'"),
         (("--html", "page.html", "--results", os.devnull), "no lines"),
     ],
 )
@@ -85,6 +88,18 @@ def test_what_cannot_be_reported_is_refused(tmp_path, flags, told):
     assert done.returncode == 2
     assert told in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_what_no_table_counts_is_said_once(tmp_path):
+    run = json.loads(LINES.read_text().splitlines()[0])
+    lost = run | {"digest": "lost", "seed": 99, "metrics": {"mean": None, "normalised": None}}
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (run, lost)) + "junk\n" * 1000)
+    done = elute("report", "--table", "1", "--results", path)
+    assert done.returncode == 0
+    assert "lines 3, 4, 5, 6, 7 and 995 more are torn or hold no run; left out" in done.stderr
+    assert "1 of 2 runs diverged" in done.stderr
+    assert len(done.stderr) < 500
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,13 @@ class TestBootstrap:
         assert bootstrap_interval(improvement_probabilities, *always) is None
         assert bootstrap_interval(improvement_probabilities, *always[::-1]) is None
 
+    def test_cells_of_the_same_runs_are_one(self):
+        one = [[0.0, 1.0, 4.0]]
+        alone, thrice = (bootstrap_interval(grand_means, cells) for cells in (one, one * 3))
+        assert alone == thrice
+        apart = bootstrap_interval(grand_means, [[0.0, 1.0, 4.0], [1.0, 0.0, 4.0], [4.0, 0.0, 1.0]])
+        assert apart.high - apart.low < 0.8 * (alone.high - alone.low)
+
     def test_samples_are_drawn_each_by_itself(self):
         # Drawn together, x would always tie with itself and the interval would be the point 1/2.
         same = [[1.0, 2.0, 3.0, 4.0]]

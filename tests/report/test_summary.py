@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from elute.report.curves import reverse_step_curves
 from elute.report.groups import grouped, is_scored, tuned_fixed
 from elute.report.summary import (
     ROWS,
@@ -47,6 +48,14 @@ def made():
         *rows("dwbc", [0.3, 0.5], [0.4, 0.5]),
     ]
     return {one.method: one for one in summaries(grouped(lines))}
+
+
+def test_every_run_is_told_from_most():
+    lines = [*rows("bc-all", [0.2, 0.4]), *rows("dwbc", [0.5, 0.6]), *rows("bcnd", [0.1, 0.3])]
+    (grid,) = summary_grids(summaries(grouped(lines)))
+    beats = {line[0]: line[grid.columns.index("beats bc-all")] for line in grid.rows}
+    assert beats["dwbc"] == "1.00 (all)"
+    assert beats["bcnd"].startswith("0.25 (0.00 to ")
 
 
 def test_sets_are_put_together(made):
@@ -337,6 +346,16 @@ def test_a_step_that_was_found_by_testing_is_judged_by_the_other_seeds():
     assert found.normalised == (0.4, 0.1, 0.5)
     assert (found.name, found.chosen) == ("dp-bc @tuned", (5, 10))
     assert tuned_fixed(grouped([line for line in lines if line["seed"] == 0])) == []
+
+
+def test_the_chosen_step_of_a_curve_is_the_mean_over_seeds(swept):
+    chosen = [
+        {**row("dp-bc", "ant", seed, 0.5, step=step), "auto": True}
+        for seed, step in enumerate((150, 100, 100, 100, 100))
+    ]
+    curves = {curve.task: curve for curve in reverse_step_curves([*swept, *chosen])}
+    assert curves["ant"].auto == (110, 500)
+    assert curves["hopper"].auto is None
 
 
 def test_one_step_is_no_sweep(swept):

@@ -47,6 +47,27 @@ def test_a_line_of_other_types_is_no_run(tmp_path, wrong):
     assert results.read(tmp_path / "a.jsonl").torn == [1]
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity"])
+def test_a_score_that_is_no_number_is_no_run(tmp_path, value):
+    line = json.dumps(row(0)).replace("1.5", value)
+    (tmp_path / "a.jsonl").write_text(line + "\n")
+    assert results.read(tmp_path / "a.jsonl").torn == [1]
+
+
+@pytest.mark.parametrize(
+    ("junk", "told"),
+    [
+        (0, ""),
+        (1, "line 1 is torn or holds no run"),
+        (2, "lines 1, 2 are torn or hold no run"),
+        (9, "lines 1, 2, 3, 4, 5 and 4 more are torn or hold no run"),
+    ],
+)
+def test_what_holds_no_run_is_told_in_a_few_words(tmp_path, junk, told):
+    (tmp_path / "a.jsonl").write_text("junk\n" * junk + json.dumps(row(0)) + "\n")
+    assert results.read(tmp_path / "a.jsonl").warning == told
+
+
 def test_a_file_that_cannot_be_written_is_known_before(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EluteError, match="cannot be written"):

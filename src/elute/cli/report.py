@@ -19,6 +19,7 @@ from elute.report import curves as curves_module
 from elute.report import success, summary, tables
 from elute.report.changes import ColumnChange, column_changes
 from elute.report.figures import check_figure
+from elute.report.groups import is_scored
 from elute.report.html import Curve, Report, write_html
 from elute.report.paper import REMARKS
 from elute.report.purification import Purification
@@ -67,6 +68,11 @@ def run(
     if sum(map(bool, (table, figure, html))) != 1:
         raise EluteError("expected one of --table, --figure and --html")
     _check_flags(places, regime, told, table, figure, html, output, format, as_json)
+    if table:
+        _known(table, [*tables.METHODS, *summary.SUMMARIES, *success.SETS, QUALITY], "table")
+        _known(format, ["text", *FORMATS], "format")
+    if figure:
+        _known(figure, [*FIGURES, *ROBOTS, ELASTICITY], "figure")
     if table == QUALITY:
         _quality(format, as_json)
         return
@@ -192,9 +198,12 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
             hint = "elute run FILE.toml makes results; --results names them where they are"
             raise EluteError(f"{file}: no such file", hint=hint)
         read = results.read(file)
-        for line in read.torn:
-            say(f"{file}: line {line} is torn or holds no run, and is left out")
+        if read.torn:
+            say(f"{file}: {read.warning}; left out")
         found |= {str(row["digest"]): row for row in read.rows}
+    lost = sum(not is_scored(row) for row in found.values())
+    if lost:
+        say(f"{lost} of {len(found)} runs diverged: no table counts them")
     return list(found.values())
 
 
@@ -213,8 +222,6 @@ def _known(name: str, names: list[str], what: str) -> None:
 
 
 def _table(rows: list[dict[str, Any]], name: str, format: str, as_json: bool) -> None:
-    _known(name, [*tables.METHODS, *summary.SUMMARIES, *success.SETS, QUALITY], "table")
-    _known(format, ["text", *FORMATS], "format")
     facts, grids = _made(rows, name, format)
     if not grids:
         raise EluteError(
@@ -259,7 +266,6 @@ def _made(
 
 def _quality(format: str, as_json: bool) -> None:
     """The ten demonstrations themselves, human where their files are."""
-    _known(format, ["text", *FORMATS], "format")
     grid = quality_grid({name: _ten(name) for name in ("operator", *_human())})
     if as_json:
         print_json({"rows": [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]})
@@ -330,7 +336,6 @@ def _plain(text: str) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
-    _known(name, [*FIGURES, *ROBOTS, ELASTICITY], "figure")
     find, draw, told = FIGURES[name]
     found = find(rows)
     if not found:

@@ -41,8 +41,8 @@ def run(
     place = Place(cache=catalogue.cache() / "stages", data=experiment.data, folder=data)
     over = _engine(engine, address, jobs)
     known = results.read(path)
-    for line in known.torn:
-        say(f"{path}: line {line} is torn or holds no run; it is kept and counts for nothing")
+    if known.torn:
+        say(f"{path}: {known.warning}; kept, and counting for nothing")
     wanted = runs(experiment)
     done = {row.get("digest") for row in known.rows}
     left = [one for one in wanted if run_digest(one, place) not in done]

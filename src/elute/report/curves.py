@@ -46,7 +46,7 @@ def reverse_step_curves(rows: Sequence[Row]) -> list[Curve]:
         if group.step.isdecimal():
             found.setdefault(key, []).append(group)
         else:
-            chosen[key] = float(np.mean(group.chosen)), group.ours.mean
+            chosen[key] = float(np.mean(group.steps)), group.ours.mean
     return [
         Curve(
             **place._asdict(),

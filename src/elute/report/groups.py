@@ -49,8 +49,8 @@ class Group:
     normalised: tuple[float, ...]
     """Of each seed: 0 random actions, 1 the expert."""
     success: tuple[float, ...]
-    chosen: tuple[int, ...]
-    """Reverse steps that were used."""
+    steps: tuple[int, ...]
+    """The reverse step of each seed, where there is one."""
     paper: Published | None
     target: str = ""
     """What was purified, where anything was."""
@@ -60,6 +60,11 @@ class Group:
     """Success of each seed in other senses, where there are any."""
     learner: tuple[str, ...] = ()
     """Settings of the learner and its evaluation, which have nothing to do with a purifier."""
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """Reverse steps that were used, each once."""
+        return tuple(sorted(set(self.steps)))
 
     @property
     def name(self) -> str:
@@ -125,7 +130,7 @@ def _tuned(found: Sequence[Group]) -> Group:
         ours=estimate(scores),
         normalised=tuple(g.normalised[k] for k, g in enumerate(found) if g.normalised),
         success=tuple(g.success[k] for k, g in enumerate(found) if g.success),
-        chosen=tuple(sorted({int(group.step) for group in found})),
+        steps=tuple(int(group.step) for group in found),
         paper=None,
         readings={},
     )
@@ -176,7 +181,6 @@ def _key(row: Row) -> tuple[Any, ...]:
 def _group(seeds: Sequence[Row]) -> Group:
     first = seeds[0]
     scores = tuple(float(row["metrics"]["mean"]) for row in seeds)
-    steps = {int(row["reverse_step"]) for row in seeds if step(row)}
     where = place(first)
     return Group(
         place=where,
@@ -189,7 +193,7 @@ def _group(seeds: Sequence[Row]) -> Group:
         ours=estimate(scores),
         normalised=_metric(seeds, "normalised"),
         success=_metric(seeds, "success"),
-        chosen=tuple(sorted(steps)),
+        steps=tuple(int(row["reverse_step"]) for row in seeds if step(row)),
         paper=printed(where, str(first["method"]), step(first)),
         target=str(first.get("target") or ""),
         episodes=sum(len(row["metrics"].get("returns", ())) for row in seeds),

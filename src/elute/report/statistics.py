@@ -158,6 +158,8 @@ def bootstrap_interval(
     """Percentile interval of a statistic, seeds drawn anew within each cell.
 
     Several samples (two methods) are drawn each by itself, for a statistic of as many arguments.
+    Cells of the same scores are the same runs, as of a policy that never saw what tells these cells
+    apart, and are drawn as one.
     None where some cell has a single seed, which drawn again and again says nothing of its spread;
     and where all draws agree, as when every run of ours beats every one of theirs.
 
@@ -173,13 +175,19 @@ def bootstrap_interval(
     if any(len(cell) < 2 for cells in given for cell in cells):
         return None
     rng = Seeds(seed)("bootstrap")
-    drawn = [
-        [cell[rng.integers(len(cell), size=(resamples, len(cell)))] for cell in cells]
-        for cells in given
-    ]
+    drawn = [_drawn(cells, resamples, rng) for cells in given]
     ends = (1 - confidence) / 2, (1 + confidence) / 2
     low, high = np.quantile(statistic(*drawn), ends)
     return Interval(float(low), float(high)) if low < high else None
+
+
+def _drawn(cells: Sequence[Floats], resamples: int, rng: np.random.Generator) -> list[Floats]:
+    drawn: dict[bytes, Floats] = {}
+    for cell in cells:
+        if cell.tobytes() not in drawn:
+            rows = rng.integers(len(cell), size=(resamples, len(cell)))
+            drawn[cell.tobytes()] = cell[rows]
+    return [drawn[cell.tobytes()] for cell in cells]
 
 
 def winners(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:

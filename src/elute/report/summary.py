@@ -48,16 +48,21 @@ NEAR_EXPERT = (
     f"near expert: sets whose mean is at least {NEAR:.0%} of the way from random actions to the "
     "expert"
 )
+MIDDLE = (
+    "interquartile mean: of all runs but the lowest and the highest quarter; in brackets: 95 %, by "
+    "drawing seeds anew, which is too narrow where they are few"
+)
 BEATS = (
-    "beats: how probable it is that one run is better than one of the other method on the same set"
+    "beats: how probable it is that one run is better than one of the other method on the same set "
+    "(all: every run is; none: no run is)"
 )
 ABOVE = "above: sets whose mean is higher"
 REMARKS = {
     "bc-opt": "bc-opt sees no other rows than optimal ones: its sets of one task are one policy, "
-    "and intervals of it and beside it are too narrow",
+    "so a ± of it or beside it is too small",
     "best": f"{BEST}, so nothing is compared with it",
     "tuned": "@tuned: the fixed step that earned most with the other seeds, which is what testing "
-    "in the environment finds; its intervals take seeds for independent, which these are not quite",
+    "in the environment finds; its seeds are not quite independent",
     **dict.fromkeys(
         METHODS[ONLINE], f"a run of a method that plays has the mean of its last {LATE} evaluations"
     ),
@@ -351,7 +356,7 @@ def _grid(regime: str, made: Sequence[Summary]) -> Grid:
     rows = tuple(_row(one, baselines) for one in made)
     told = [
         MEAN,
-        "interquartile mean: of all runs but the lowest and the highest quarter",
+        MIDDLE,
         NEAR_EXPERT,
         *([_ahead(made), BEATS, ABOVE] if baselines else []),
     ]
@@ -377,9 +382,14 @@ def _texts(found: Compared | None) -> tuple[str, str, str]:
     error = "" if found.ahead_stderr is None else f" ± {found.ahead_stderr:.2f}"
     return (
         f"{found.ahead:+z.2f}{error}",
-        with_interval(found.beats, found.beats_interval),
+        _certain(found.beats) or with_interval(found.beats, found.beats_interval),
         f"{found.above} of {found.sets}",
     )
+
+
+def _certain(beats: float) -> str:
+    """Where no run of one method is level with, or across, one of the other."""
+    return {1.0: "1.00 (all)", 0.0: "0.00 (none)"}.get(beats, "")
 
 
 def draw_summary(made: Sequence[Group], path: Path) -> None:
