@@ -99,7 +99,8 @@ def _amount(optimal: Summary, columns: tuple[Column, ...]) -> list[Finding]:
             "few-optimal",
             "warning",
             f"{rows} optimal rows for {len(columns)} columns: too few to say what is normal",
-            f"record more; {wanted} rows is the least that has been seen to work",
+            f"record more; {wanted} rows is the least that has been seen to work, where they show "
+            "what the others do",
             numbers={"rows": rows, "wanted": wanted},
         )
     ]
