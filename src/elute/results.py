@@ -9,8 +9,8 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
+from sys import float_info
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
@@ -86,7 +86,8 @@ def _holds_run(row: object) -> bool:
 
 def _is_number(value: object) -> bool:
     """Or nothing, as of a run that diverged."""
-    return value is None or (isinstance(value, int | float) and isfinite(value))
+    # an integer may be too large for a float
+    return value is None or (isinstance(value, int | float) and abs(value) <= float_info.max)
 
 
 def _is_curve(curve: object) -> bool:

@@ -47,7 +47,7 @@ def test_a_line_of_other_types_is_no_run(tmp_path, wrong):
     assert results.read(tmp_path / "a.jsonl").torn == [1]
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1" + 400 * "0"])
 def test_a_score_that_is_no_number_is_no_run(tmp_path, value):
     line = json.dumps(row(0)).replace("1.5", value)
     (tmp_path / "a.jsonl").write_text(line + "\n")
