@@ -15,7 +15,8 @@ from elute.experiment.purifiers import PurifierOptions
 from elute.experiment.spec import Run, load_experiment, runs, split_method
 from experiment.grids import N_RUNS, TOML, write_grid
 
-FILES = sorted((Path(__file__).parents[2] / "experiments").rglob("*.toml"))
+FOLDER = Path(__file__).parents[2] / "experiments"
+FILES = sorted(FOLDER.rglob("*.toml"))
 
 
 @pytest.fixture
@@ -50,6 +51,8 @@ def test_overrides_reach_inside(file):
         ("seeds = 2", "seeds = 2\nreverse_steps = []", "reverse_steps is empty"),
         ("seeds = 2", "seeds = 2\npurifier_preset = 'paper'", "no method is dp-LEARNER"),
         ('"small"', '"../small"', "expected letters"),
+        ('"small"', '"a/../small"', "expected letters"),
+        ('"small"', '"/small"', "expected letters"),
         ('["hopper"]', "[]", "tasks is empty"),
         ('"gaussian-bc"]', '"gaussian-bc", "dp-bc"]\npurifier_preset = "paper"', "does not choose"),
         ('"bc-all", ', '"bc-al", ', "did you mean bc-all"),
@@ -84,7 +87,7 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_the_shipped_experiments_hold(file):
     experiment = load_experiment(file, {})
-    assert experiment.name == file.stem
+    assert experiment.name == str(file.relative_to(FOLDER).with_suffix(""))
     assert runs(experiment)
 
 

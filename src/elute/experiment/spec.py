@@ -253,9 +253,9 @@ def _check_sizes(experiment: Experiment) -> None:
             raise EluteError(f"{key} is empty, so there is nothing to run")
     if min(experiment.optimal_rows) < 0:
         raise EluteError(f"{min(experiment.optimal_rows)} optimal rows cannot be")
-    if not re.fullmatch(r"[\w.-]+", experiment.name) or experiment.name.startswith("."):
+    if not re.fullmatch(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*", experiment.name):
         raise EluteError(
-            f"name {experiment.name!r}: expected letters, digits, - and _",
+            f"name {experiment.name!r}: expected letters, digits, - and _, folders before /",
             hint="it names the file of results; -o puts it elsewhere",
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from elute.report.paper import LABELS, Published, find
+from elute.report.paper import DEMONSTRATIONS, LABELS, Published, find
 from elute.report.statistics import Estimate, estimate
 
 Row = Mapping[str, Any]
@@ -190,7 +190,7 @@ def _group(seeds: Sequence[Row]) -> Group:
         purified=is_purified(first),
         seeds=tuple(row["seed"] for row in seeds),
         scores=scores,
-        ours=estimate(scores),
+        ours=_ours(seeds, scores),
         normalised=_metric(seeds, "normalised"),
         success=_metric(seeds, "success"),
         steps=tuple(int(row["reverse_step"]) for row in seeds if step(row)),
@@ -207,6 +207,13 @@ def _group(seeds: Sequence[Row]) -> Group:
             if name not in _OF_PURIFIERS
         ),
     )
+
+
+def _ours(seeds: Sequence[Row], scores: Sequence[float]) -> Estimate:
+    """Over the seeds; recorded episodes have none, and their spread is from one to the next."""
+    if len(seeds) == 1 and seeds[0]["method"] == DEMONSTRATIONS:
+        return replace(estimate(scores), stderr=seeds[0]["metrics"].get("stderr"))
+    return estimate(scores)
 
 
 def _metric(seeds: Iterable[Row], name: str) -> tuple[float, ...]:

@@ -36,7 +36,7 @@ def with_interval(value: float, interval: Interval | None) -> str:
     return f"{value:.2f}" if interval is None else f"{value:.2f} ({between(interval)})"
 
 
-def count_of_seeds(counts: Collection[int]) -> str:
+def range_of(counts: Collection[int]) -> str:
     """`3`, or `1 to 3`."""
     few, many = min(counts), max(counts)
     return str(few) if few == many else f"{few} to {many}"

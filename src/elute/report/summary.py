@@ -18,7 +18,7 @@ import numpy as np
 from elute.report.curves import LATE, late_rows
 from elute.report.figures import legend_below, save_figure
 from elute.report.groups import Group, Place, Row, best_fixed, grouped, tuned_fixed
-from elute.report.numbers import count_of_seeds, with_interval
+from elute.report.numbers import range_of, with_interval
 from elute.report.statistics import (
     Interval,
     bootstrap_interval,
@@ -308,7 +308,7 @@ def _headline(regime: str, made: Sequence[Summary]) -> Grid:
         )
         for one in made
     )
-    seeds = count_of_seeds([count for one in made for count in one.seeds])
+    seeds = range_of([count for one in made for count in one.seeds])
     told = [MEAN, NEAR_EXPERT, *([_ahead(made)] if baselines else [])]
     return _laid_out(
         f"regime {_title(regime)}, seeds: {seeds}", columns, rows, told, made, labels=2
@@ -368,7 +368,7 @@ def _row(one: Summary, baselines: Sequence[str]) -> tuple[str, ...]:
     return (
         one.method,
         str(one.sets),
-        count_of_seeds(one.seeds),
+        range_of(one.seeds),
         f"{one.mean:.2f}",
         with_interval(one.middle, one.interval),
         f"{one.near} of {one.sets}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from elute.report.groups import Group, Row, best_fixed, grouped
-from elute.report.numbers import count_of_seeds, footnote
+from elute.report.numbers import footnote, range_of
 from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import winners
 
@@ -93,6 +93,7 @@ def as_json(made: Sequence[Group]) -> dict[str, Any]:
                 "mean": group.ours.mean,
                 "stderr": group.ours.stderr,
                 "seeds": group.ours.seeds,
+                "episodes": group.episodes,
                 "paper": None if group.paper is None else group.paper.mean,
             }
             for group in made
@@ -203,14 +204,15 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
 def _told(made: Sequence[Group]) -> str:
     """What numbers of a table are."""
     if all(group.method == DEMONSTRATIONS for group in made):
-        return "mean return of the recorded episodes [paper]"
+        counts = {group.episodes for group in made}
+        return f"mean return ± standard error over {range_of(counts)} recorded episodes [paper]"
     return f"mean return ± standard error over {seeds_of(made)} [paper]"
 
 
 def seeds_of(made: Sequence[Group]) -> str:
     """`3 seeds`, `1 to 3 seeds`."""
     counts = {len(group.seeds) for group in made}
-    return f"{count_of_seeds(counts)} seed{'' if counts == {1} else 's'}"
+    return f"{range_of(counts)} seed{'' if counts == {1} else 's'}"
 
 
 def _column(group: Group, table: str) -> tuple[int, int]:
