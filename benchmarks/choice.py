@@ -14,7 +14,7 @@ again.
 import argparse
 import json
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -60,12 +60,7 @@ def main() -> None:
     parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=REGIMES)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
-    rows = {
-        (row["regime"], row["demos"], row["task"]): row
-        for row in map(json.loads, lines)
-        if (row["choice"], row["averaging"]) == (CHOICE, CLONE.averaging)
-    }
+    rows = measured()
     for key in product(given.regimes, given.demos, TASKS):
         if key not in rows:
             rows[key] = measure(*key)
@@ -73,9 +68,21 @@ def main() -> None:
                 file.write(json.dumps(rows[key]) + "\n")
         print(told(rows[key]), flush=True)
     for regime in given.regimes:
-        print(
-            regime, *earned([rows[regime, *key] for key in product(given.demos, TASKS)]), sep="\n"
-        )
+        print(regime)
+        for way, earns in earned(
+            [rows[regime, *key] for key in product(given.demos, TASKS)]
+        ).items():
+            print(f"  {way}: {earns.told(digits=3)}")
+
+
+def measured() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Today's choice, by regime, demonstrations and task, as far as it was measured."""
+    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
+    return {
+        (row["regime"], row["demos"], row["task"]): row
+        for row in map(json.loads, lines)
+        if (row["choice"], row["averaging"]) == (CHOICE, CLONE.averaging)
+    }
 
 
 def measure(regime: Regime, demos: str, task: str) -> dict[str, Any]:
@@ -130,7 +137,21 @@ def told(row: dict[str, Any]) -> str:
     )
 
 
-def earned(rows: list[dict[str, Any]]) -> list[str]:
+@dataclass(frozen=True)
+class Earns:
+    """A mean over sets, and how far it is ahead of the chosen step's."""
+
+    mean: float
+    ahead: float
+    stderr: float
+
+    def told(self, digits: int) -> str:
+        """In words; what is ahead of nothing but itself is a mean."""
+        beside = f", {self.ahead:+.{digits}f} ± {self.stderr:.{digits}f}"
+        return f"{self.mean:.2f}{beside if self.stderr else ''}"
+
+
+def earned(rows: list[dict[str, Any]]) -> dict[str, Earns]:
     """The mean normalised return over the sets, for each way to choose, and beside `auto`."""
     sweep: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in read_rows([SWEEP]):
@@ -141,17 +162,17 @@ def earned(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         place = sweep[row["regime"], row["demos"], row["task"]]
         means = {step: float(np.mean(place[step])) for step in sorted(place)}
+        returns["none"].append(means[0])
         for way in WAYS:
             returns[way].append(float(np.interp(row[way], list(means), list(means.values()))))
-        returns["none"].append(means[0])
         returns["of the sweep"].append(max(means.values()))
-    return [f"  {way}: {beside(scores, returns['chosen'])}" for way, scores in returns.items()]
+    return {way: beside(scores, returns["chosen"]) for way, scores in returns.items()}
 
 
-def beside(scores: list[float], others: list[float]) -> str:
+def beside(scores: list[float], others: list[float]) -> Earns:
     """A mean over sets, and by how much it differs, with the standard error over sets."""
     ahead = np.subtract(scores, others)
-    return f"{np.mean(scores):.2f}, {ahead.mean():+z.3f} ± {stderr(ahead.tolist()) or 0:.3f}"
+    return Earns(float(np.mean(scores)), float(ahead.mean()), stderr(ahead.tolist()) or 0.0)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is a command in a comment, `hours`, `coverage` or `choice`. Below one that prints a table is
-`<!-- end -->`, below one that draws a figure the figure. Whether a figure is of today's lines is
-not checked.
+A mark is a command in a comment, `hours`, `coverage`, `choice` or `earned`. Below one that prints a
+table is `<!-- end -->`, below one that draws a figure the figure. Whether a figure is of today's
+lines is not checked.
 """
 
 import argparse
@@ -17,11 +17,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import benchmarks.choice
 from elute import results
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-OWN = re.compile(r"(<!-- (hours|coverage|choice) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+OWN = re.compile(r"(<!-- (hours|coverage|choice|earned) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
@@ -82,8 +83,8 @@ def choice() -> str:
         "| optimal rows | task | noise | left alone | best step | for a policy | for actions |",
         "|---|---|---|---|---|---|---|",
     ]
-    lines = (ROOT / "benchmarks/results/choice.jsonl").read_text().splitlines()
-    for row in sorted(map(json.loads, lines), key=lambda row: row["regime"] == "episode"):
+    lines = benchmarks.choice.measured().values()
+    for row in sorted(lines, key=lambda row: bool(row["regime"] == "episode")):
         kind, noise = row["demos"].split("/")
         if kind == "action-noise" and noise != "medium":
             rows = "an episode" if row["regime"] == "episode" else "first 50"
@@ -94,7 +95,33 @@ def choice() -> str:
     return "\n".join(told) + "\n"
 
 
-MADE = {"hours": hours, "coverage": coverage, "choice": choice}
+def earned() -> str:
+    """What each way to choose the reverse step earns by the committed sweep."""
+    rows = benchmarks.choice.measured()
+    episode, first = (
+        benchmarks.choice.earned([row for key, row in rows.items() if key[0] == regime])
+        for regime in ("episode", "paper")
+    )
+    names = {
+        "none": "no purification",
+        "chosen": "`auto` for a policy",
+        "by_actions": "`auto` for actions",
+        "held_out": "policy, held out",
+        "best": "**the step at which the policy truly errs least**",
+        "of the sweep": "the fixed step that earned most, in hindsight",
+    }
+    told = [
+        "| mean score, and beside `auto` for a policy | one optimal episode | first 50 rows |",
+        "|---|---|---|",
+        *(
+            f"| {name} | {episode[way].told(2)} | {first[way].told(2)} |"
+            for way, name in names.items()
+        ),
+    ]
+    return "\n".join(told) + "\n"
+
+
+MADE = {"hours": hours, "coverage": coverage, "choice": choice, "earned": earned}
 
 
 def table(command: str) -> str:
