@@ -8,7 +8,8 @@ known in every state of D_s: "best" is the step of the least, "by actions" the o
 actions are expected to err least, "held out" that of `purify/criteria.py`. What a step earns is the
 mean return of the committed lines of the sweep, interpolated between the steps that were run. A
 line of `benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done
-again.
+again. The types of noise, by whose returns nothing was picked, are measured with
+`--group noise --regimes episode`.
 """
 
 import argparse
@@ -33,21 +34,17 @@ from elute.learners.bc import BC
 from elute.policy import load_policy
 from elute.purify import criteria, select
 from elute.purify.diffusion import DiffusionPurifier
+from elute.report.tables import DEMOS
 from elute.rng import Seeds
 from elute.types import DemoSet
 from elute.uncertainty import stderr
 
 RESULTS = Path(__file__).parent / "results" / "choice.jsonl"
-SWEEP = Path(__file__).parents[1] / "results" / "reverse-step.jsonl"
+SWEEPS = [
+    Path(__file__).parents[1] / "results" / f"{name}.jsonl" for name in ("reverse-step", "noise")
+]
 TASKS = ("ant", "halfcheetah", "walker2d", "hopper")
-DEMOS = tuple(
-    f"{kind}/{level}"
-    for kind, levels in (
-        ("action-noise", ("light", "medium", "heavy")),
-        ("checkpoint", ("early", "middle", "late")),
-    )
-    for level in levels
-)
+GROUPS = {"table1": DEMOS["1"], "noise": DEMOS["noise"]}
 WAYS = ("chosen", "by_actions", "held_out", "best")
 REGIMES: tuple[Regime, ...] = ("paper", "episode")
 PURIFIER, CLONE = DiffusionPurifier(), BC()
@@ -56,12 +53,12 @@ PURIFIER, CLONE = DiffusionPurifier(), BC()
 def main() -> None:
     """Measure what is missing, and print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--demos", nargs="+", choices=DEMOS, default=DEMOS)
+    parser.add_argument("--group", choices=GROUPS, default="table1")
     parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=REGIMES)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = measured()
-    for key in product(given.regimes, given.demos, TASKS):
+    rows, demos = measured(), GROUPS[given.group]
+    for key in product(given.regimes, demos, TASKS):
         if key not in rows:
             rows[key] = measure(*key)
             with RESULTS.open("a", encoding="utf-8") as file:
@@ -69,9 +66,7 @@ def main() -> None:
         print(told(rows[key]), flush=True)
     for regime in given.regimes:
         print(regime)
-        for way, earns in earned(
-            [rows[regime, *key] for key in product(given.demos, TASKS)]
-        ).items():
+        for way, earns in earned(rows, regime, given.group).items():
             print(f"  {way}: {earns.told(digits=3)}")
 
 
@@ -139,40 +134,43 @@ def told(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Earns:
-    """A mean over sets, and how far it is ahead of the chosen step's."""
+    """A mean over sets, and how far it is ahead of the chosen step's, with the standard error."""
 
     mean: float
     ahead: float
-    stderr: float
+    stderr: float | None
 
     def told(self, digits: int) -> str:
-        """In words; what is ahead of nothing but itself is a mean."""
-        beside = f", {self.ahead:+.{digits}f} ± {self.stderr:.{digits}f}"
-        return f"{self.mean:.2f}{beside if self.stderr else ''}"
+        """In words."""
+        spread = "" if self.stderr is None else f" ± {self.stderr:.{digits}f}"
+        return f"{self.mean:.2f}, {self.ahead:+.{digits}f}{spread}"
 
 
-def earned(rows: list[dict[str, Any]]) -> dict[str, Earns]:
+def earned(
+    rows: dict[tuple[str, str, str], dict[str, Any]], regime: str, group: str
+) -> dict[str, Earns]:
     """The mean normalised return over the sets, for each way to choose, and beside `auto`."""
     sweep: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for line in read_rows([SWEEP]):
-        if not line["auto"]:
+    for line in read_rows(SWEEPS):
+        step = 0 if line["method"] == "bc-all" else line["reverse_step"]
+        if line["method"] in ("bc-all", "dp-bc") and not line["auto"]:
             place = sweep[line["regime"], line["demos"], line["task"]]
-            place[line["reverse_step"]].append(line["metrics"]["normalised"])
+            place[step].append(line["metrics"]["normalised"])
     returns: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        place = sweep[row["regime"], row["demos"], row["task"]]
+    for demos, task in product(GROUPS[group], TASKS):
+        row, place = rows[regime, demos, task], sweep[regime, demos, task]
         means = {step: float(np.mean(place[step])) for step in sorted(place)}
         returns["none"].append(means[0])
         for way in WAYS:
             returns[way].append(float(np.interp(row[way], list(means), list(means.values()))))
-        returns["of the sweep"].append(max(means.values()))
+        returns["of the sweep"].append(max(means[step] for step in means if step))
     return {way: beside(scores, returns["chosen"]) for way, scores in returns.items()}
 
 
 def beside(scores: list[float], others: list[float]) -> Earns:
     """A mean over sets, and by how much it differs, with the standard error over sets."""
     ahead = np.subtract(scores, others)
-    return Earns(float(np.mean(scores)), float(ahead.mean()), stderr(ahead.tolist()) or 0.0)
+    return Earns(float(np.mean(scores)), float(ahead.mean()), stderr(ahead.tolist()))
 
 
 if __name__ == "__main__":

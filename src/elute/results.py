@@ -19,7 +19,8 @@ from elute.errors import EluteError
 Row = Mapping[str, Any]
 KEYS = {"digest", "method", "task", "demos", "regime", "seed", "run", "data", "metrics"}
 """Of every run."""
-NUMBERS = ("mean", "normalised", "success")
+NAMES = ("digest", "method", "task", "demos", "regime")
+NUMBERS = ("mean", "stderr", "normalised", "success")
 RUN_KEYS = {"preset", "purifier", "settings"}
 FEW = 5
 """Lines that are named one by one."""
@@ -46,10 +47,10 @@ class Read(NamedTuple):
 
 
 def read(path: Path) -> Read:
-    """All rows of a file; of none if there is no file."""
+    """All rows of a file; of none if there is no file, or a device that may have no end."""
     rows, numbers, torn = [], [], []
     try:
-        text = path.read_bytes() if path.exists() else b""
+        text = path.read_bytes() if path.exists() and not path.is_char_device() else b""
     except OSError as error:
         raise EluteError(f"{path}: cannot be read: {error.strerror}") from error
     for number, line in enumerate(text.split(b"\n"), start=1):
@@ -78,8 +79,13 @@ def _holds_run(row: object) -> bool:
         and isinstance(run["purifier"], dict | None)
         and isinstance(metrics, dict)
         and isinstance(row["data"], dict | None)
+        and all(isinstance(row[name], str) for name in NAMES)
         and isinstance(row.get("reverse_step"), int | None)
+        and isinstance(row.get("versions", {}), dict)
         and all(_is_number(metrics.get(name)) for name in NUMBERS)
+        and _are_numbers(metrics.get("returns", []))
+        and isinstance(metrics.get("readings", {}), dict)
+        and _are_numbers([*metrics.get("readings", {}).values()])
         and (row.get("curve") is None or _is_curve(row["curve"]))
     )
 
@@ -90,17 +96,16 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and abs(value) <= float_info.max)
 
 
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+
+
 def _is_curve(curve: object) -> bool:
     """Steps and the return at each."""
     if not (isinstance(curve, dict) and curve.keys() >= {"steps", "mean"}):
         return False
     steps, means = curve["steps"], curve["mean"]
-    return (
-        isinstance(steps, list)
-        and isinstance(means, list)
-        and len(steps) == len(means) > 0
-        and all(isinstance(value, int | float) for value in (*steps, *means))
-    )
+    return _are_numbers(steps) and _are_numbers(means) and len(steps) == len(means) > 0
 
 
 def append(path: Path, row: Row) -> None:

@@ -44,7 +44,7 @@ def test_what_the_demonstrations_earned():
 
 def test_what_was_recorded_has_no_seeds():
     told = report("--table", "quality", "--results", ROOT / "results" / "quality.jsonl")
-    assert "mean return of the recorded episodes" in told
+    assert "over 5 to 40 recorded episodes" in told
     assert "seed" not in told
 
 
@@ -100,6 +100,25 @@ def test_what_no_table_counts_is_said_once(tmp_path):
     assert "lines 3, 4, 5, 6, 7 and 995 more are torn or hold no run; left out" in done.stderr
     assert "1 of 2 runs diverged" in done.stderr
     assert len(done.stderr) < 500
+
+
+def test_lines_of_one_run_that_differ_are_told(tmp_path):
+    first = json.loads(LINES.read_text().splitlines()[0])
+    other = first | {"metrics": first["metrics"] | {"mean": 1.0}}
+    for name, line in (("a", first), ("b", other), ("c", other)):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
+    done = elute("report", "--table", "1", "--results", tmp_path, "--json")
+    assert "1 of 1 runs have lines of different numbers" in " ".join(done.stderr.split())
+    assert json.loads(done.stdout)["cells"][0]["mean"] == 1.0
+
+
+def test_a_summary_of_no_scores_is_refused(tmp_path):
+    first = json.loads(LINES.read_text().splitlines()[0])
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(first | {"metrics": {"mean": 1.0, "normalised": None}}) + "\n")
+    done = elute("report", "--figure", "summary", "--results", path, "-o", tmp_path / "a.png")
+    assert done.returncode == 2
+    assert "no lines for figure summary" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What a grid will cost is what runs like its took, with everything shared counted once."""
 
+from dataclasses import replace
+
 import pytest
 
 from elute.experiment.costs import GUESS, TRAIN, estimate
@@ -36,6 +38,14 @@ def test_stages_of_other_methods_serve_but_not_their_learning(planned):
 def test_what_learns_from_optimal_rows_learns_once_for_all_sets(planned):
     measured = [row("bc-opt", train=10.0, evaluate=1.0)]
     assert estimate(planned("bc-opt"), measured) == pytest.approx(2 * 10.0 + 4 * 1.0)
+
+
+def test_other_rows_or_targets_share_nothing(planned):
+    run, *_ = planned("dp-bc")
+    joint = replace(run, purifier=replace(run.purifier, target="joint"))
+    assert estimate([run, run], []) == pytest.approx(estimate([run], []))
+    for other in (joint, replace(run, optimal_rows=60)):
+        assert estimate([run, other], []) == pytest.approx(2 * estimate([run], []))
 
 
 def test_a_model_is_shared_by_all_learners(planned):

@@ -68,6 +68,34 @@ def test_a_line_that_does_not_say_how_it_was_rounded_is_not_explained_by_it(line
     assert "round otherwise" not in done.stderr
 
 
+def test_a_run_that_diverged_has_nothing_to_compare_with(lines):
+    row = json.loads(lines.read_text().splitlines()[1])
+    row["metrics"] = {"mean": None, "normalised": None}
+    lines.write_text(json.dumps(row) + "\n")
+    done = verify(lines, 1)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert (told["same"], told["was"]) == (False, None)
+    assert "diverged" in elute("verify", lines, "--line", 1, "--data", lines.parent).stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"new": 1}, "not a run as they are today"),
+        ({"task": "frog"}, "'frog' is no task"),
+        ({"method": "frog"}, "'frog' is no method"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused(lines, wrong, says):
+    row = json.loads(lines.read_text().splitlines()[1])
+    row["run"] |= wrong
+    lines.write_text(json.dumps(row) + "\n")
+    done = verify(lines, 1)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
 @pytest.mark.parametrize(("number", "says"), [(1, "torn or holds no run"), (4, "there are 3")])
 def test_lines_are_counted_as_in_the_file(lines, number, says):
     done = verify(lines, number)

@@ -61,15 +61,17 @@ def test_other_settings_are_other_curves_with_names_that_say_so():
     rows = [
         line("gail", 0, (1.0, 2.0)),
         line("gail", 0, (3.0, 4.0), preset="paper"),
-        line("wgail", 0, (5.0, 6.0), settings={"loop.env_steps": 100, "beta": 9}),
+        line("dp-gail", 0, (5.0, 6.0)) | {"target": "inpaint"},
+        line("dp-gail", 0, (7.0, 8.0)) | {"target": "joint"},
         line("wgail", 0, (5.0, 6.0), task="ant"),
     ]
-    names = [(curve.task, curve.method) for curve in online_curves(rows)]
-    assert names == [
-        ("ant", "wgail"),
-        ("hopper", "gail (default)"),
-        ("hopper", "gail (preset paper)"),
-        ("hopper", "wgail"),
+    told = [(curve.task, curve.method, curve.mean[0]) for curve in online_curves(rows)]
+    assert told == [
+        ("ant", "wgail", 5.0),
+        ("hopper", "gail (preset default)", 1.0),
+        ("hopper", "gail (preset paper)", 3.0),
+        ("hopper", "dp-gail (target inpaint)", 5.0),
+        ("hopper", "dp-gail (target joint)", 7.0),
     ]
 
 
@@ -98,7 +100,7 @@ def test_what_methods_come_to():
     rows.append(line("dp-gail", 0, (5.0, 3.0)))
     for row, mean in zip(rows, (8.0, 10.0, 4.0), strict=True):
         row["metrics"] = {"mean": mean}
-    purified, plain = online_outcomes(rows)
+    plain, purified = online_outcomes(rows)
     assert (plain.method, plain.late.mean, plain.best) == ("gail", 6.5, 11.0)  # of 2 to 11
     assert (plain.last.mean, plain.last.stderr) == (9.0, 1.0)
     assert (purified.late.mean, purified.best, purified.last.mean) == (4.0, 5.0, 4.0)

@@ -18,7 +18,6 @@ from elute.report.statistics import (
     improvement_probabilities,
     interquartile_mean,
     interquartile_means,
-    normalised,
     probability_of_improvement,
     wilson,
     winners,
@@ -85,9 +84,6 @@ class TestOneCell:
             for cell in (estimate(rng.normal(3.0, 2.0, 4), asked).interval for _ in range(trials))
         )
         assert stats.binomtest(held, trials, asked).pvalue > 0.001
-
-    def test_normalised(self):
-        np.testing.assert_allclose(normalised([-50.0, 450.0, 950.0], -50.0, 450.0), [0, 1, 2])
 
 
 class TestInterquartileMean:
@@ -240,7 +236,6 @@ class TestWilson:
         lambda: estimate([1.0, math.nan]),
         lambda: estimate([1.0, 2.0], confidence=95),
         lambda: estimate([math.inf]),
-        lambda: normalised([1.0], 5.0, 5.0),
         lambda: interquartile_mean([]),
         lambda: interquartile_mean([[1.0], []]),
         lambda: interquartile_mean([[[1.0]]]),

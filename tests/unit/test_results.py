@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from elute.errors import EluteError
 def row(i):
     """A run of this seed, of which nothing else matters."""
     run = dict.fromkeys(sorted(results.RUN_KEYS))
-    given = {"seed": i, "run": run, "metrics": {"mean": 1.5}}
+    given = dict.fromkeys(results.NAMES, "x") | {"seed": i, "run": run, "metrics": {"mean": 1.5}}
     return {"text": "ä\n", **dict.fromkeys(sorted(results.KEYS)), **given}
 
 
@@ -39,12 +40,18 @@ def test_lines_that_are_no_runs_are_told(tmp_path):
         {"metrics": {"normalised": [1]}}, {"run": {}}, {"run": None}, {"data": "x"},
         {"run": dict.fromkeys(results.RUN_KEYS, "x")}, {"reverse_step": "x"}, {"curve": [1]},
         {"curve": {"steps": [1, 2], "mean": [1.0]}}, {"curve": {"steps": [], "mean": []}},
-        {"curve": {"steps": [1], "mean": ["x"]}},
+        {"curve": {"steps": [1], "mean": ["x"]}}, {"method": ["bc"]}, {"versions": [1]},
+        {"metrics": {"stderr": "x"}}, {"metrics": {"returns": 1}}, {"metrics": {"returns": ["x"]}},
+        {"metrics": {"readings": [1]}}, {"metrics": {"readings": {"lifted": "x"}}},
     ],
 )  # fmt: skip
 def test_a_line_of_other_types_is_no_run(tmp_path, wrong):
     results.append(tmp_path / "a.jsonl", row(0) | wrong)
     assert results.read(tmp_path / "a.jsonl").torn == [1]
+
+
+def test_a_device_holds_nothing_though_it_has_no_end():
+    assert results.read(Path("/dev/zero")).rows == []
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1" + 400 * "0"])

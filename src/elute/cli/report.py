@@ -45,7 +45,7 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
     ),
     summary.ONLINE: (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
     "summary": (
-        lambda rows: summary.summary_cells(rows, "1"),
+        lambda rows: summary.scored(summary.summary_cells(rows, "1")),
         summary.draw_summary,
         lambda made: summary.summary_json(summary.summaries(made)),
     ),
@@ -182,7 +182,7 @@ def _curves(rows: list[dict[str, Any]]) -> list[Curve]:
 
 
 def read_rows(places: list[Path]) -> list[dict[str, Any]]:
-    """Lines of all results files in these places; a line of the same digest counts once."""
+    """Lines of all results files in these places; of lines of one run the last counts."""
     files = [
         f
         for place in places
@@ -193,6 +193,7 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
             f"no results in {', '.join(map(str, places))}", hint="elute run FILE.toml makes them"
         )
     found: dict[str, dict[str, Any]] = {}
+    others: set[str] = set()
     for file in files:
         if not file.exists():
             hint = "elute run FILE.toml makes results; --results names them where they are"
@@ -200,7 +201,15 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
         read = results.read(file)
         if read.torn:
             say(f"{file}: {read.warning}; left out")
-        found |= {str(row["digest"]): row for row in read.rows}
+        for row in read.rows:
+            if found.get(row["digest"], row)["metrics"] != row["metrics"]:
+                others.add(row["digest"])
+            found[row["digest"]] = row
+    if others:
+        say(
+            f"{len(others)} of {len(found)} runs have lines of different numbers, as other "
+            "processors make them: the last of each counts"
+        )
     lost = sum(not is_scored(row) for row in found.values())
     if lost:
         say(f"{lost} of {len(found)} runs diverged: no table counts them")

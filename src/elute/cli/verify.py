@@ -6,9 +6,10 @@ from typing import Any
 
 from elute import results
 from elute.cli.show import out, print_json, progress, say
+from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.experiment.cell import Place, run_cell, run_digest
-from elute.experiment.spec import Data, Run
+from elute.experiment.spec import Data, Run, check_named
 
 OTHERWISE = (
     "numpy or torch round otherwise here, as on another processor: episodes drift apart, and only "
@@ -27,7 +28,7 @@ def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
     row = _line(path, results.read(path), line)
     if row["data"] is not None and folder is None:
         raise EluteError("the line is of files", hint="say where they are: --data FOLDER")
-    one = Run.from_json(row["run"])
+    one = _run(row["run"], f"{path}: line {line}", catalogued=row["data"] is None)
     say(f"running {one.name} again")
     with tempfile.TemporaryDirectory() as cache, progress("running") as update:
         place = Place(
@@ -50,8 +51,20 @@ def _line(path: Path, read: results.Read, number: int) -> dict[str, Any]:
     return read.rows[read.numbers.index(number)]
 
 
+def _run(facts: dict[str, Any], where: str, *, catalogued: bool) -> Run:
+    """What was run, if this version knows how."""
+    try:
+        run = Run.from_json(facts)
+    except TypeError as error:
+        raise EluteError(f"{where}: not a run as they are today: {error}") from error
+    find_task(run.task)
+    if catalogued:
+        check_named(f"{run.task}/{run.demos}", run.starts)
+    return run
+
+
 def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
-    old, new = row["metrics"]["returns"], again["metrics"]["returns"]
+    old, new = row["metrics"].get("returns", []), again["metrics"]["returns"]
     same = old == new
     largest = max((abs(a - b) for a, b in zip(old, new, strict=False)), default=0.0)
     other = {
@@ -66,7 +79,8 @@ def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
     told = "the same, bit for bit" if same else f"they differ by up to {largest:.6g}"
     out.print(f"returns of {len(new)} episodes: {told}", markup=False)
     if not same:
-        out.print(f"mean was {means['was']:.6g}, is {means['is']:.6g}", markup=False)
+        was = "none, for it diverged" if means["was"] is None else f"{means['was']:.6g}"
+        out.print(f"mean was {was}, is {means['is']:.6g}", markup=False)
         for name, (was, now) in other.items():
             out.print(f"{name} was {was or 'not written down'}, is {now}", markup=False)
     if not same and "arithmetic" in other:

@@ -5,6 +5,7 @@ method, else what it took where this was written. Stages that runs share are cou
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -45,12 +46,13 @@ def _shared(run: Run, stage: str) -> tuple[object, ...]:
     """What runs have in common that share a stage; else a name of its own."""
     optimal = stage == "train" and getattr(run.learner(), "on", "") == "optimal"
     if optimal:  # the same beside any D_s
-        return run.task, run.regime, run.seed, run.method
+        return run.task, run.regime, run.optimal_rows, run.seed, run.method
     if stage not in SHARED:
         return (run.name,)
-    step = run.purifier.reverse_step if run.purifier is not None and stage == "purify" else ""
-    purifier, _ = split_method(run.method)
-    return run.task, run.demos, run.regime, run.seed, purifier, step
+    assert run.purifier is not None
+    step = run.purifier.reverse_step if stage == "purify" else ""
+    purifier = replace(run.purifier, reverse_step=step)
+    return run.task, run.demos, run.regime, run.optimal_rows, run.seed, purifier
 
 
 class _Known:

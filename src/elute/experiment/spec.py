@@ -227,7 +227,7 @@ def _check(experiment: Experiment) -> None:
     for task in experiment.tasks:
         find_task(task)
         for demos in experiment.demos if experiment.data is None else ():
-            _check_named(f"{task}/{demos}", experiment.starts)
+            check_named(f"{task}/{demos}", experiment.starts)
     if experiment.data is not None and set(experiment.demos) - set(experiment.data.demos):
         missing = ", ".join(sorted(set(experiment.demos) - set(experiment.data.demos)))
         raise EluteError(f"no file is named for {missing}", hint="[data.demos] names them")
@@ -284,7 +284,8 @@ def _check_method(name: str) -> None:
         raise EluteError(f"{name!r} is no method", hint=hint)
 
 
-def _check_named(name: str, starts: Starts) -> None:
+def check_named(name: str, starts: Starts) -> None:
+    """Refuse what is not in the catalogue, or has no starts of its own."""
     if name not in NAMES:
         near = get_close_matches(name, NAMES, n=1)
         raise EluteError(

@@ -1,6 +1,5 @@
 """Curves over the reverse step or over steps of an environment, rebuilt from lines of results."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -12,7 +11,7 @@ import numpy as np
 
 from elute.envs.task import TASKS
 from elute.report.figures import legend_below, save_figure
-from elute.report.groups import Group, Place, Row, is_scored, place
+from elute.report.groups import Group, Place, Row, is_scored, with_lines
 from elute.report.numbers import with_error
 from elute.report.paper import published
 from elute.report.statistics import Estimate, estimate
@@ -68,12 +67,13 @@ def online_curves(rows: Sequence[Row]) -> list[Curve]:
     the shortest.
     """
     curves = []
-    for (where, name), seeds in _played(rows).items():
+    for group, seeds in _played(rows):
         found = [dict(zip(r["curve"]["steps"], r["curve"]["mean"], strict=True)) for r in seeds]
         steps = [step for step in min(found, key=len) if all(step in seed for seed in found)]
         at = [estimate([seed[step] for seed in found]) for step in steps]
         means, errors = tuple(one.mean for one in at), tuple(one.stderr for one in at)
-        curves.append(Curve(*where, name, tuple(map(float, steps)), means, errors))
+        x = tuple(map(float, steps))
+        curves.append(Curve(*group.place, group.name, x, means, errors))
     return curves
 
 
@@ -118,12 +118,12 @@ def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Of every method that plays."""
     return [
         Outcome(
-            *(where.task, where.demos, name),
+            *(group.place.task, group.place.demos, group.name),
             late=estimate([_late(row) for row in seeds]),
             best=float(np.mean([max(row["curve"]["mean"]) for row in seeds])),
-            last=estimate([row["metrics"]["mean"] for row in seeds]),
+            last=group.ours,
         )
-        for (where, name), seeds in _played(rows).items()
+        for group, seeds in _played(rows)
     ]
 
 
@@ -146,32 +146,9 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
     return [Grid(title, columns, rows, bold, (note,), labels=3)] if rows else []
 
 
-def _played(rows: Sequence[Row]) -> dict[tuple[Place, str], list[Row]]:
-    """Runs of methods that play, by what they are called; variants of a method are told apart."""
-    found: dict[tuple[Place, str, tuple[str, ...]], dict[int, Row]] = {}
-    for row in rows:
-        if _has_curve(row):
-            found.setdefault((place(row), row["method"], _variant(row)), {})[row["seed"]] = row
-    several = Counter((where, method) for where, method, _ in found)
-    named = {}
-    for (where, method, variant), seeds in sorted(found.items()):
-        told = ", ".join(filter(None, variant)) or "default"
-        name = f"{method} ({told})" if several[where, method] > 1 else method
-        named[where, name] = list(seeds.values())
-    return named
-
-
-def _variant(row: Row) -> tuple[str, ...]:
-    """What tells runs of one method apart, beside the seed and how long they played."""
-    run = row["run"]
-    settings = {k: v for k, v in run["settings"].items() if k != "loop.env_steps"}
-    purifier = run["purifier"] or {}
-    step = str(purifier.get("reverse_step", ""))
-    return (
-        "" if run["preset"] == "default" else f"preset {run['preset']}",
-        f"step {step}" if step.isdecimal() else "",
-        ", ".join(f"{k}={v}" for k, v in sorted(settings.items())),
-    )
+def _played(rows: Sequence[Row]) -> list[tuple[Group, list[Row]]]:
+    """Runs of methods that play, and the group they are."""
+    return with_lines([row for row in rows if _has_curve(row)])
 
 
 def as_json(curves: Sequence[Curve]) -> dict[str, Any]:

@@ -75,13 +75,18 @@ class Group:
 
 def grouped(rows: Sequence[Row]) -> list[Group]:
     """All groups, by place; within one, purified after unpurified, else as they came."""
+    return [group for group, _ in with_lines(rows)]
+
+
+def with_lines(rows: Sequence[Row]) -> list[tuple[Group, list[Row]]]:
+    """The same, each with the lines of its seeds."""
     found: dict[tuple[Any, ...], dict[int, Row]] = {}
     for row in rows:
         if is_scored(row):
             found.setdefault(_key(row), {})[row["seed"]] = row
-    made = [_group([seeds[seed] for seed in sorted(seeds)]) for seeds in found.values()]
-    settings = [_settings(next(iter(seeds.values()))) for seeds in found.values()]
-    return sorted(_told_apart(made, settings), key=_order)
+    lines = [[seeds[seed] for seed in sorted(seeds)] for seeds in found.values()]
+    made = _told_apart([_group(seeds) for seeds in lines], [_settings(seeds[0]) for seeds in lines])
+    return sorted(zip(made, lines, strict=True), key=lambda pair: _order(pair[0]))
 
 
 def best_fixed(groups: Sequence[Group]) -> list[Group]:

@@ -94,19 +94,6 @@ def student(n: int, confidence: float = CONFIDENCE) -> float:
     return float(stats.t.ppf((1 + confidence) / 2, n - 1))
 
 
-def normalised(scores: Sequence[float], random_score: float, expert_score: float) -> Floats:
-    """0 for random actions, 1 for the expert; what makes the scores of tasks comparable.
-
-    Raises:
-        EluteError: no scores, one that is not finite, or an expert no better than random actions.
-    """
-    if not expert_score > random_score:
-        raise EluteError(
-            f"an expert score of {expert_score} is not above the random score {random_score}"
-        )
-    return (_cell(scores) - random_score) / (expert_score - random_score)
-
-
 def interquartile_mean(strata: Strata) -> float:
     """Mean of the middle half of all scores: less noisy than the median, deaf to outliers.
 

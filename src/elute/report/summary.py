@@ -137,17 +137,17 @@ def summary_cells(rows: Sequence[Row], table: str) -> list[Group]:
 
 def summaries(made: Sequence[Group]) -> list[Summary]:
     """Of every regime and method that has normalised scores."""
-    scored = _scored(made)
-    swept = any(_kind(group) == UNPURIFIED for group in scored)
+    made = scored(made)
+    swept = any(_kind(group) == UNPURIFIED for group in made)
     baselines = (UNPURIFIED,) if swept else BASELINES
     return [
-        _summary(regime, name, baselines, [g for g in scored if g.place.regime == regime])
-        for regime in dict.fromkeys(group.place.regime for group in scored)
-        for name in _names(g for g in scored if g.place.regime == regime)
+        _summary(regime, name, baselines, [g for g in made if g.place.regime == regime])
+        for regime in dict.fromkeys(group.place.regime for group in made)
+        for name in _names(g for g in made if g.place.regime == regime)
     ]
 
 
-def _scored(made: Sequence[Group]) -> list[Group]:
+def scored(made: Sequence[Group]) -> list[Group]:
     """Those whose every seed has a normalised score."""
     return [group for group in made if len(group.normalised) == len(group.seeds)]
 
@@ -396,7 +396,7 @@ def draw_summary(made: Sequence[Group], path: Path) -> None:
     """A panel for each regime: sets as dots, coloured by task, and what all come to."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
-    whole, made = headline(summaries(made)), _scored(made)
+    whole = headline(summaries(made))
     regimes = list(dict.fromkeys(one.regime for one in whole))
     tasks = list(dict.fromkeys(group.place.task for group in made))
     rows = max(len([one for one in whole if one.regime == regime]) for regime in regimes)

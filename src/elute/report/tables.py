@@ -54,7 +54,11 @@ BEST = (
     "knows beforehand; with few seeds it owes much to luck, and `auto` may take one that was not "
     "tried"
 )
-BOLD = "bold: the highest mean, and all whose 95 % intervals overlap its interval"
+BOLD = (
+    "bold: the highest mean, and all whose 95 % intervals overlap its interval, as that of an "
+    "unsure mean does easily"
+)
+PAPER = "[...]: the paper's, of 50 optimal and 500 other rows"
 Oracle = Callable[[Sequence[Group]], list[Group]]
 
 
@@ -192,6 +196,7 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
         bold.append((False, False, *(name in best for name in columns)))
     told = [BEST] if any(group.step == "best" for group in made) else []
     told += [BOLD] if any(map(any, bold)) else []
+    told += _beside(made)
     return Grid(
         title=f"{regime}: {_told(made)}",
         columns=("task", "demos", *columns),
@@ -199,6 +204,15 @@ def _grid(regime: str, made: Sequence[Group], table: str) -> Grid:
         bold=tuple(bold),
         notes=(*notes.values(), *told),
     )
+
+
+def _beside(made: Sequence[Group]) -> list[str]:
+    """What the paper's numbers are of, where any stand beside what was learnt."""
+    printed = [group for group in made if group.paper is not None]
+    if not printed or all(group.method == DEMONSTRATIONS for group in printed):
+        return []
+    ours = any("real files" not in group.place.regime for group in printed)
+    return [f"{PAPER}{', of other recordings and experts' if ours else ''}"]
 
 
 def _told(made: Sequence[Group]) -> str:
