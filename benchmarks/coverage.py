@@ -4,7 +4,8 @@
 
 For every set of Table 1 and of the types of noise, in the regime `episode`: the audit's distance
 ratio (no environment, no training) beside the normalised returns of committed lines. Spearman's
-correlation is over all sets and within each task; the figure goes to docs/.
+correlation is over all sets and within each task; the figure goes to docs/. Distances are kept, and
+`benchmarks.tables` puts today's returns beside them.
 """
 
 import itertools
@@ -24,36 +25,44 @@ from elute.report.groups import Row, grouped
 from elute.report.summary import NEAR
 
 ROOT = Path(__file__).parents[1]
+DISTANCES = ROOT / "benchmarks" / "results" / "coverage.json"
 METHODS = ("bc-all", "dp-bc", "isw-bc", "dp-isw-bc")
 BANDS = (0.0, 2.5, 4.0, 5.5, 8.0, float("inf"))
 
 
 def main() -> None:
-    """Measure, write and draw."""
+    """Measure the distances, print what they have to do with returns, and draw."""
+    rows = [row for row in lines() if row["method"] == "bc-all"]
+    sets = {(row["task"], row["demos"]): measured(row) for row in rows}
+    DISTANCES.write_text(json.dumps([*sets.values()], indent=1) + "\n", encoding="utf-8")
+    found = joined()
+    told = {name: correlations(found, name) for name in (*METHODS, "gain")}
+    print(json.dumps({"threshold": FAR, "spearman": told, "bands": bands(found)}, indent=1))
+    draw(found, ROOT / "docs" / "coverage.png")
+
+
+def lines() -> list[dict[str, Any]]:
+    """Committed ones of these methods and sets."""
     rows = read_rows([ROOT / "results" / f"{name}.jsonl" for name in ("table1", "noise")])
-    rows = [
+    return [
         row
         for row in rows
         if row["regime"] == "episode"
         and row["method"] in METHODS
         and (row["auto"] or row["reverse_step"] is None)  # fixed steps are the oracle's
     ]
-    sets = {(r["task"], r["demos"]): measured(r) for r in rows if r["method"] == "bc-all"}
-    for group in grouped(rows):
-        where = sets.get((group.place.task, group.place.demos))
-        if where is not None:
-            assert group.method not in where, f"two groups of {group.name}"
-            where[group.method] = float(np.mean(group.normalised))
-    found = sorted(sets.values(), key=lambda where: where["distance_ratio"])
-    for where in found:
+
+
+def joined() -> list[dict[str, Any]]:
+    """The sets from near to far, with what the methods earn there by the committed lines."""
+    sets = {(s["task"], s["demos"]): s for s in json.loads(DISTANCES.read_text())}
+    for group in grouped(lines()):
+        where = sets[group.place.task, group.place.demos]
+        assert group.method not in where, f"two groups of {group.name}"
+        where[group.method] = float(np.mean(group.normalised))
+    for where in sets.values():
         where["gain"] = where["dp-bc"] - where["bc-all"]
-    told = {name: correlations(found, name) for name in (*METHODS, "gain")}
-    bands = [band(found, *ends) for ends in itertools.pairwise(BANDS)]
-    facts = {"threshold": FAR, "spearman": told, "bands": bands, "sets": found}
-    path = ROOT / "benchmarks" / "results" / "coverage.json"
-    path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({k: v for k, v in facts.items() if k != "sets"}, indent=1))
-    draw(found, ROOT / "docs" / "coverage.png")
+    return sorted(sets.values(), key=lambda where: where["distance_ratio"])
 
 
 def measured(row: Row) -> dict[str, Any]:
@@ -61,6 +70,11 @@ def measured(row: Row) -> dict[str, Any]:
     both = run_demos(Run.from_json(row["run"]), None, None)
     ratio = distance_ratio(both.optimal.observations, both.supplementary.observations)
     return {"task": row["task"], "demos": row["demos"], "distance_ratio": ratio}
+
+
+def bands(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What there is at each distance."""
+    return [band(found, *ends) for ends in itertools.pairwise(BANDS)]
 
 
 def band(found: list[dict[str, Any]], low: float, high: float) -> dict[str, Any]:

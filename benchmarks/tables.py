@@ -4,13 +4,12 @@
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
 A mark is a command in a comment, `hours`, `coverage`, `choice` or `earned`. Below one that prints a
-table is `<!-- end -->`, below one that draws a figure the figure. Whether a figure is of today's
-lines is not checked.
+table is `<!-- end -->`, below one that draws a figure the figure. What explains a table stands on a
+page once, under the first that has it. Whether a figure is of today's lines is not checked.
 """
 
 import argparse
 import itertools
-import json
 import re
 import shlex
 import subprocess
@@ -18,6 +17,7 @@ import sys
 from pathlib import Path
 
 import benchmarks.choice
+import benchmarks.coverage
 from elute import results
 
 ROOT = Path(__file__).parents[1]
@@ -34,8 +34,7 @@ def main() -> None:
     stale = []
     for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         before = page.read_text(encoding="utf-8")
-        after = MARK.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[4]}", before)
-        after = OWN.sub(lambda found: f"{found[1]}\n{MADE[found[2]]()}\n{found[4]}", after)
+        after = rebuilt(before)
         for command in [] if given.check else FIGURE.findall(before):
             run(command)
         if after != before:
@@ -45,6 +44,13 @@ def main() -> None:
     for page in stale:
         print(f"{page}: {'stale' if given.check else 'rewritten'}")
     sys.exit(bool(given.check and stale))
+
+
+def rebuilt(page: str) -> str:
+    """The page with today's tables."""
+    said: set[str] = set()
+    page = MARK.sub(lambda found: f"{found[1]}\n{table(found[2], said)}\n{found[4]}", page)
+    return OWN.sub(lambda found: f"{found[1]}\n{MADE[found[2]]()}\n{found[4]}", page)
 
 
 def hours() -> str:
@@ -58,13 +64,13 @@ def hours() -> str:
 
 
 def coverage() -> str:
-    """What the distance of the states has to do with returns, as `benchmarks.coverage` found it."""
+    """What the distance of the states, which `benchmarks.coverage` measured, says of returns."""
     told = [
         "| distance | sets | BC-all | DP-BC | mean gain | DP-BC better "
         "| near the expert: BC-all, DP-BC | above DP-BC: ISW-BC, DP-ISW-BC |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    bands = json.loads((ROOT / "benchmarks/results/coverage.json").read_text())["bands"]
+    bands = benchmarks.coverage.bands(benchmarks.coverage.joined())
     for band, after in itertools.zip_longest(bands, bands[1:]):
         ends = f"{band['over']} to {after['over']}" if after else f"over {band['over']}"
         means = f"{band['bc-all']:.2f} | {band['dp-bc']:.2f} | {band['gain']:+.2f}"
@@ -126,9 +132,16 @@ def earned() -> str:
 MADE = {"hours": hours, "coverage": coverage, "choice": choice, "earned": earned}
 
 
-def table(command: str) -> str:
-    """What a command prints, for a page."""
-    return run(f"{command} --format markdown").strip() + "\n"
+def table(command: str, said: set[str]) -> str:
+    """What a command prints, for a page, without what explains it if that was said already."""
+    told = []
+    for part in run(f"{command} --format markdown").strip().split("\n\n"):
+        explains = not part.startswith(("|", "**", "("))
+        if not (explains and part in said):
+            told.append(part)
+        if explains:
+            said.add(part)
+    return "\n\n".join(told) + "\n"
 
 
 def run(command: str) -> str:
