@@ -3,9 +3,10 @@
     python -m benchmarks.tables            # rewrites what stands between the marks, draws anew
     python -m benchmarks.tables --check    # says where a page no longer agrees with the lines
 
-A mark is a command in a comment, `hours`, `coverage`, `choice` or `earned`. Below one that prints a
-table is `<!-- end -->`, below one that draws a figure the figure. What explains a table stands on a
-page once, under the first that has it. Whether a figure is of today's lines is not checked.
+A mark is a command in a comment, `hours`, `coverage`, `choice`, `earned` or `steps`. Below one that
+prints a table is `<!-- end -->`, below one that draws a figure the figure. What explains a table
+stands on a page once, under the first that has it. Whether a figure is of today's lines is not
+checked.
 """
 
 import argparse
@@ -14,15 +15,20 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+
+import numpy as np
 
 import benchmarks.choice
 import benchmarks.coverage
 from elute import results
+from elute.cli.report import read_rows
+from elute.report.groups import grouped
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"(<!-- (elute report --table [^\n]*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-OWN = re.compile(r"(<!-- (hours|coverage|choice|earned) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+OWN = re.compile(r"(<!-- (hours|coverage|choice|earned|steps) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"<!-- (elute report --figure [^\n]*) -->\n")
 
 
@@ -129,7 +135,36 @@ def earned() -> str:
     return "\n".join(told) + "\n"
 
 
-MADE = {"hours": hours, "coverage": coverage, "choice": choice, "earned": earned}
+def steps() -> str:
+    """What fixed steps and the chosen one earn on each kind of data, by the committed lines."""
+    shown = ("0", "10", "30", "50", "60", "100", "200", "300", "auto")
+    told = [
+        f"| mean score | sets | none | {' | '.join(shown[1:-1])} | chosen |",
+        f"|{'---|' * (len(shown) + 2)}",
+    ]
+    for name, (regime, *files) in SWEEPS.items():
+        rows = read_rows([ROOT / "results" / f"{file}.jsonl" for file in files])
+        rows = [r for r in rows if r["regime"] == regime and r["method"] in ("bc-all", "dp-bc")]
+        earned: dict[str, list[float]] = defaultdict(list)
+        for group in grouped(rows):  # plain cloning is step 0, too
+            step = "none" if group.method == "bc-all" else group.step
+            earned[step].append(float(np.mean(group.normalised)))
+        earned.setdefault("0", earned["none"])
+        cells = [f"{np.mean(earned[step]):.2f}" if step in earned else "-" for step in shown]
+        told.append(f"| {name} | {len(earned['auto'])} | {' | '.join(cells)} |")
+    return "\n".join(told) + "\n"
+
+
+SWEEPS = {
+    "Table 1, one optimal episode": ("episode", "reverse-step"),
+    "types of noise, one optimal episode": ("episode", "noise"),
+    "all levels mixed, one optimal episode": ("episode", "mixed"),
+    "published HalfCheetah files, 50 rows": ("paper", "ablations/real-steps", "real-halfcheetah"),
+    "Table 1, first 50 rows": ("paper", "reverse-step"),
+    "types of noise, first 50 rows": ("paper", "noise"),
+    "all levels mixed, first 50 rows": ("paper", "mixed"),
+}
+MADE = {"hours": hours, "coverage": coverage, "choice": choice, "earned": earned, "steps": steps}
 
 
 def table(command: str, said: set[str]) -> str:
