@@ -67,7 +67,7 @@ def main() -> None:
     for regime in given.regimes:
         print(regime)
         for way, earns in earned(rows, regime, given.group).items():
-            print(f"  {way}: {earns.told(digits=3)}")
+            print(f"  {way}: {earns.told()}")
 
 
 def measured() -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -140,10 +140,10 @@ class Earns:
     ahead: float
     stderr: float | None
 
-    def told(self, digits: int) -> str:
-        """In words."""
-        spread = "" if self.stderr is None else f" ± {self.stderr:.{digits}f}"
-        return f"{self.mean:.2f}, {self.ahead:+.{digits}f}{spread}"
+    def told(self, beside: bool = True) -> str:
+        """In words, with or without what it is ahead by."""
+        spread = "" if self.stderr is None else f" ± {self.stderr:.2f}"
+        return f"{self.mean:.2f}{f', {self.ahead:+.2f}{spread}' if beside else ''}"
 
 
 def earned(

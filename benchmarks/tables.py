@@ -128,7 +128,7 @@ def earned() -> str:
         "| one episode, other noise | first 50 rows |",
         "|---|---|---|---|",
         *(
-            f"| {name} | {' | '.join(earns[way].told(2) for earns in ways)} |"
+            f"| {name} | {' | '.join(earns[way].told(way != 'chosen') for earns in ways)} |"
             for way, name in names.items()
         ),
     ]

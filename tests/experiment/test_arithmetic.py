@@ -10,11 +10,12 @@ import pytest
 import torch
 
 CODE = "from elute.experiment.arithmetic import arithmetic; print(arithmetic())"
+RECORDINGS = "from elute.collect.catalogue import rounding; print(rounding())"
 
 
-def digits(**environment):
+def digits(code=CODE, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", code],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -40,3 +41,11 @@ def test_other_kernels_are_noticed(library):
     if not has_them or platform.machine() != "x86_64":
         pytest.skip(f"{library} has no such kernels here")
     assert digits(**kernels) != digits()
+
+
+def test_recordings_are_kept_by_how_numpy_rounds():
+    kernels, has_them = KERNELS["numpy"]
+    if not has_them or platform.machine() != "x86_64":
+        pytest.skip("numpy has no such kernels here")
+    assert digits(RECORDINGS, **kernels) != digits(RECORDINGS)
+    assert digits(RECORDINGS, OMP_NUM_THREADS="1") == digits(RECORDINGS, OMP_NUM_THREADS="2")

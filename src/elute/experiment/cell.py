@@ -2,9 +2,10 @@
 
     data -> reverse step -> model -> purified D_s -> policy -> returns
 
-Each stage is kept under the digest of what it depends on, so runs share what they have in common: a
-model serves every reverse step of a sweep, purified demonstrations every learner. How long a stage
-took is kept with it; a line says what its run would take of a core alone, and how long it did take.
+Each stage is kept under the digest of what it depends on, and of how numbers are rounded, so runs
+share what they have in common: a model serves every reverse step of a sweep, purified
+demonstrations every learner. How long a stage took is kept with it; a line says what its run would
+take of a core alone, and how long it did take.
 """
 
 import hashlib
@@ -189,7 +190,7 @@ class _Cell:
         self.demos = run_demos(run, place.data, place.folder)
         self.seeds = Seeds(run.seed)
         self.purifier = None if run.purifier is None else make_purifier(run.purifier)
-        self.facts = _facts(run, place) | {"seed": run.seed}
+        self.facts = _facts(run, place) | {"seed": run.seed, "arithmetic": arithmetic()}
         task = find_task(run.task)
         training = Training(learner=run.learner(), purifier=self.purifier, task=task)
         check_training(training, self.demos)
