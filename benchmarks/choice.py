@@ -9,7 +9,7 @@ actions are expected to err least, "held out" that of `purify/criteria.py`. What
 mean return of the committed lines of the sweep, interpolated between the steps that were run. A
 line of `benchmarks/results/choice.jsonl` is written as it is measured; what is there is not done
 again. The types of noise, by whose returns nothing was picked, are measured with
-`--group noise --regimes episode`.
+`--group noise`.
 """
 
 import argparse
@@ -46,7 +46,7 @@ SWEEPS = [
 TASKS = ("ant", "halfcheetah", "walker2d", "hopper")
 GROUPS = {"table1": DEMOS["1"], "noise": DEMOS["noise"]}
 WAYS = ("chosen", "by_actions", "held_out", "best")
-REGIMES: tuple[Regime, ...] = ("paper", "episode")
+REGIMES: dict[str, tuple[Regime, ...]] = {"table1": ("paper", "episode"), "noise": ("episode",)}
 PURIFIER, CLONE = DiffusionPurifier(), BC()
 
 
@@ -54,17 +54,16 @@ def main() -> None:
     """Measure what is missing, and print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--group", choices=GROUPS, default="table1")
-    parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=REGIMES)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows, demos = measured(), GROUPS[given.group]
-    for key in product(given.regimes, demos, TASKS):
+    rows, demos, regimes = measured(), GROUPS[given.group], REGIMES[given.group]
+    for key in product(regimes, demos, TASKS):
         if key not in rows:
             rows[key] = measure(*key)
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(rows[key]) + "\n")
         print(told(rows[key]), flush=True)
-    for regime in given.regimes:
+    for regime in regimes:
         print(regime)
         for way, earns in earned(rows, regime, given.group).items():
             print(f"  {way}: {earns.told()}")

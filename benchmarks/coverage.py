@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from elute.cli.report import read_rows
+from elute.collect.catalogue import rounding
 from elute.demos.audit.compare import FAR, distance_ratio
 from elute.experiment.data import run_demos
 from elute.experiment.spec import Run
@@ -34,7 +35,8 @@ def main() -> None:
     """Measure the distances, print what they have to do with returns, and draw."""
     rows = [row for row in lines() if row["method"] == "bc-all"]
     sets = {(row["task"], row["demos"]): measured(row) for row in rows}
-    DISTANCES.write_text(json.dumps([*sets.values()], indent=1) + "\n", encoding="utf-8")
+    facts = {"rounding": rounding(), "sets": [*sets.values()]}
+    DISTANCES.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     found = joined()
     told = {name: correlations(found, name) for name in (*METHODS, "gain")}
     print(json.dumps({"threshold": FAR, "spearman": told, "bands": bands(found)}, indent=1))
@@ -55,7 +57,7 @@ def lines() -> list[dict[str, Any]]:
 
 def joined() -> list[dict[str, Any]]:
     """The sets from near to far, with what the methods earn there by the committed lines."""
-    sets = {(s["task"], s["demos"]): s for s in json.loads(DISTANCES.read_text())}
+    sets = {(s["task"], s["demos"]): s for s in json.loads(DISTANCES.read_text())["sets"]}
     for group in grouped(lines()):
         where = sets[group.place.task, group.place.demos]
         assert group.method not in where, f"two groups of {group.name}"

@@ -121,7 +121,7 @@ def earned() -> str:
         "by_actions": "`auto` for actions",
         "held_out": "policy, held out",
         "best": "**the step at which the policy truly errs least**",
-        "of the sweep": "the fixed step that earned most, in hindsight",
+        "of the sweep": "the fixed step above 0 that earned most, in hindsight",
     }
     told = [
         "| mean score, and beside `auto` for a policy | one optimal episode "
@@ -142,7 +142,7 @@ def steps() -> str:
         f"| mean score | sets | none | {' | '.join(shown[1:-1])} | chosen |",
         f"|{'---|' * (len(shown) + 2)}",
     ]
-    for name, (regime, *files) in SWEEPS.items():
+    for name, (regime, *files) in KINDS.items():
         rows = read_rows([ROOT / "results" / f"{file}.jsonl" for file in files])
         rows = [r for r in rows if r["regime"] == regime and r["method"] in ("bc-all", "dp-bc")]
         earned: dict[str, list[float]] = defaultdict(list)
@@ -150,12 +150,13 @@ def steps() -> str:
             step = "none" if group.method == "bc-all" else group.step
             earned[step].append(float(np.mean(group.normalised)))
         earned.setdefault("0", earned["none"])
-        cells = [f"{np.mean(earned[step]):.2f}" if step in earned else "-" for step in shown]
-        told.append(f"| {name} | {len(earned['auto'])} | {' | '.join(cells)} |")
+        sets = len(earned["auto"])
+        cells = [f"{np.mean(earned[s]):.2f}" if len(earned[s]) == sets else "-" for s in shown]
+        told.append(f"| {name} | {sets} | {' | '.join(cells)} |")
     return "\n".join(told) + "\n"
 
 
-SWEEPS = {
+KINDS = {
     "Table 1, one optimal episode": ("episode", "reverse-step"),
     "types of noise, one optimal episode": ("episode", "noise"),
     "all levels mixed, one optimal episode": ("episode", "mixed"),

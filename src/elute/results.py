@@ -97,7 +97,7 @@ def _is_number(value: object) -> bool:
 
 
 def _are_numbers(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+    return isinstance(values, list) and all(v is not None and _is_number(v) for v in values)
 
 
 def _is_curve(curve: object) -> bool:

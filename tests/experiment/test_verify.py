@@ -68,15 +68,13 @@ def test_a_line_that_does_not_say_how_it_was_rounded_is_not_explained_by_it(line
     assert "round otherwise" not in done.stderr
 
 
-def test_a_run_that_diverged_has_nothing_to_compare_with(lines):
+@pytest.mark.parametrize("metrics", [{"mean": None}, {"mean": 1.0}])
+def test_a_line_without_returns_is_refused(lines, metrics):
     row = json.loads(lines.read_text().splitlines()[1])
-    row["metrics"] = {"mean": None, "normalised": None}
-    lines.write_text(json.dumps(row) + "\n")
+    lines.write_text(json.dumps(row | {"metrics": metrics}) + "\n")
     done = verify(lines, 1)
-    assert done.returncode == 1
-    told = json.loads(done.stdout)
-    assert (told["same"], told["was"]) == (False, None)
-    assert "diverged" in elute("verify", lines, "--line", 1, "--data", lines.parent).stdout
+    assert done.returncode == 2
+    assert "no returns to compare with" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_lines_that_are_no_runs_are_told(tmp_path):
         {"curve": {"steps": [1, 2], "mean": [1.0]}}, {"curve": {"steps": [], "mean": []}},
         {"curve": {"steps": [1], "mean": ["x"]}}, {"method": ["bc"]}, {"versions": [1]},
         {"metrics": {"stderr": "x"}}, {"metrics": {"returns": 1}}, {"metrics": {"returns": ["x"]}},
+        {"metrics": {"returns": [10**400]}}, {"curve": {"steps": [1], "mean": [10**400]}},
         {"metrics": {"readings": [1]}}, {"metrics": {"readings": {"lifted": "x"}}},
     ],
 )  # fmt: skip

@@ -207,8 +207,8 @@ def read_rows(places: list[Path]) -> list[dict[str, Any]]:
             found[row["digest"]] = row
     if others:
         say(
-            f"{len(others)} of {len(found)} runs have lines of different numbers, as other "
-            "processors make them: the last of each counts"
+            f"{len(others)} of {len(found)} runs have lines of different numbers, as when "
+            "another processor made them: the last of each counts"
         )
     lost = sum(not is_scored(row) for row in found.values())
     if lost:

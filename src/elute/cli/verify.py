@@ -26,6 +26,8 @@ def run(path: Path, line: int, folder: Path | None, as_json: bool) -> int:
     if not path.exists():
         raise EluteError(f"{path}: no such file")
     row = _line(path, results.read(path), line)
+    if row["metrics"].get("mean") is None or not row["metrics"].get("returns"):
+        raise EluteError(f"{path}: line {line} has no returns to compare with")
     if row["data"] is not None and folder is None:
         raise EluteError("the line is of files", hint="say where they are: --data FOLDER")
     one = _run(row["run"], f"{path}: line {line}", catalogued=row["data"] is None)
@@ -64,7 +66,7 @@ def _run(facts: dict[str, Any], where: str, *, catalogued: bool) -> Run:
 
 
 def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
-    old, new = row["metrics"].get("returns", []), again["metrics"]["returns"]
+    old, new = row["metrics"]["returns"], again["metrics"]["returns"]
     same = old == new
     largest = max((abs(a - b) for a, b in zip(old, new, strict=False)), default=0.0)
     other = {
@@ -79,8 +81,7 @@ def _compare(row: dict[str, Any], again: dict[str, Any], as_json: bool) -> int:
     told = "the same, bit for bit" if same else f"they differ by up to {largest:.6g}"
     out.print(f"returns of {len(new)} episodes: {told}", markup=False)
     if not same:
-        was = "none, for it diverged" if means["was"] is None else f"{means['was']:.6g}"
-        out.print(f"mean was {was}, is {means['is']:.6g}", markup=False)
+        out.print(f"mean was {means['was']:.6g}, is {means['is']:.6g}", markup=False)
         for name, (was, now) in other.items():
             out.print(f"{name} was {was or 'not written down'}, is {now}", markup=False)
     if not same and "arithmetic" in other:

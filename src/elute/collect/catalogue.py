@@ -232,8 +232,9 @@ def rounding() -> str:
     )
     ones = np.ones(widths[-1])
     policy = GaussianPolicy(layers, 0 * ones, np.zeros(widths[0]), np.ones(widths[0]), -ones, ones)
-    acted = policy.act(rng.standard_normal((20, widths[0])))
-    return hashlib.sha256(acted.tobytes()).hexdigest()[:8]
+    rows = rng.standard_normal((20, widths[0]))
+    acted = policy.act(rows[:1]), policy.act(rows)  # one row may take another way than many
+    return hashlib.sha256(b"".join(a.tobytes() for a in acted)).hexdigest()[:8]
 
 
 @lru_cache(maxsize=1)

@@ -46,13 +46,14 @@ def _shared(run: Run, stage: str) -> tuple[object, ...]:
     """What runs have in common that share a stage; else a name of its own."""
     optimal = stage == "train" and getattr(run.learner(), "on", "") == "optimal"
     if optimal:  # the same beside any D_s
-        return run.task, run.regime, run.optimal_rows, run.seed, run.method
+        learner = str(run.learner())
+        return run.task, run.regime, run.optimal_rows, run.seed, run.method, learner
     if stage not in SHARED:
         return (run.name,)
     assert run.purifier is not None
-    step = run.purifier.reverse_step if stage == "purify" else ""
-    purifier = replace(run.purifier, reverse_step=step)
-    return run.task, run.demos, run.regime, run.optimal_rows, run.seed, purifier
+    purifier = run.purifier if stage == "purify" else replace(run.purifier, reverse_step="auto")
+    where = run.task, run.demos, run.regime, run.optimal_rows, run.seed
+    return (*where, run.max_step, purifier)
 
 
 class _Known:

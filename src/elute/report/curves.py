@@ -63,8 +63,7 @@ def reverse_step_curves(rows: Sequence[Row]) -> list[Curve]:
 def online_curves(rows: Sequence[Row]) -> list[Curve]:
     """The return over steps of the environment, of methods that play; a curve for each variant.
 
-    A standard error is over seeds. Where some seeds played longer than others, the curve ends with
-    the shortest.
+    A standard error is over seeds. A curve has the steps at which all its seeds were evaluated.
     """
     curves = []
     for group, seeds in _played(rows):
