@@ -16,6 +16,7 @@ import argparse
 import json
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,18 @@ from elute.learners.bc import BC
 from elute.policy import load_policy
 from elute.purify import criteria, select
 from elute.purify.diffusion import DiffusionPurifier
+from elute.report.groups import Place, grouped
 from elute.report.tables import DEMOS
 from elute.rng import Seeds
 from elute.types import DemoSet
 from elute.uncertainty import stderr
 
 RESULTS = Path(__file__).parent / "results" / "choice.jsonl"
-SWEEPS = [
-    Path(__file__).parents[1] / "results" / f"{name}.jsonl" for name in ("reverse-step", "noise")
-]
+LINES = Path(__file__).parents[1] / "results"
 TASKS = ("ant", "halfcheetah", "walker2d", "hopper")
 GROUPS = {"table1": DEMOS["1"], "noise": DEMOS["noise"]}
+SWEEPS = {"table1": "reverse-step", "noise": "noise"}
+"""Files of lines at fixed steps."""
 WAYS = ("chosen", "by_actions", "held_out", "best")
 REGIMES: dict[str, tuple[Regime, ...]] = {"table1": ("paper", "episode"), "noise": ("episode",)}
 PURIFIER, CLONE = DiffusionPurifier(), BC()
@@ -149,21 +151,25 @@ def earned(
     rows: dict[tuple[str, str, str], dict[str, Any]], regime: str, group: str
 ) -> dict[str, Earns]:
     """The mean normalised return over the sets, for each way to choose, and beside `auto`."""
-    sweep: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for line in read_rows(SWEEPS):
-        step = 0 if line["method"] == "bc-all" else line["reverse_step"]
-        if line["method"] in ("bc-all", "dp-bc") and not line["auto"]:
-            place = sweep[line["regime"], line["demos"], line["task"]]
-            place[step].append(line["metrics"]["normalised"])
     returns: dict[str, list[float]] = defaultdict(list)
     for demos, task in product(GROUPS[group], TASKS):
-        row, place = rows[regime, demos, task], sweep[regime, demos, task]
-        means = {step: float(np.mean(place[step])) for step in sorted(place)}
+        row, place = rows[regime, demos, task], swept(SWEEPS[group])[Place(regime, task, demos)]
+        means = {step: place[str(step)] for step in sorted(map(int, set(place) - {"auto"}))}
         returns["none"].append(means[0])
         for way in WAYS:
             returns[way].append(float(np.interp(row[way], list(means), list(means.values()))))
         returns["of the sweep"].append(max(means[step] for step in means if step))
     return {way: beside(scores, returns["chosen"]) for way, scores in returns.items()}
+
+
+@cache
+def swept(*files: str) -> dict[Place, dict[str, float]]:
+    """The mean score at each step and at the chosen one; plain cloning is step 0."""
+    found: dict[Place, dict[str, float]] = defaultdict(dict)
+    for group in grouped(read_rows([LINES / f"{file}.jsonl" for file in files])):
+        if group.method in ("bc-all", "dp-bc"):
+            found[group.place][group.step or "0"] = float(np.mean(group.normalised))
+    return found
 
 
 def beside(scores: list[float], others: list[float]) -> Earns:
