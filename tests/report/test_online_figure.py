@@ -13,6 +13,7 @@ from elute.report.curves import (
     online_outcomes,
 )
 from elute.report.summary import summaries, summary_cells, summary_grids
+from elute.report.tables import BEST
 
 
 def line(method, seed, mean, *, task="hopper", preset="default", steps=(50, 100), **more):
@@ -105,8 +106,49 @@ def test_what_methods_come_to():
     assert (plain.last.mean, plain.last.stderr) == (9.0, 1.0)
     assert (purified.late.mean, purified.best, purified.last.mean) == (4.0, 5.0, 4.0)
     (grid,) = online_grids([plain])
-    assert grid.rows[0][2:] == ("gail", "2", "6.50 ± 0.00", "11", "9.00 ± 1.00")
+    assert grid.rows[0][2:] == ("gail", "-", "2", "6.50 ± 0.00", "11", "9.00 ± 1.00")
     assert online_grids([]) == []
+
+
+@pytest.fixture
+def swept():
+    def purified(step, seed, mean, *, auto=False):
+        row = line("dp-gail", seed, mean, step=step, auto=auto)
+        return row | {"reverse_step": step, "auto": auto}
+
+    return [
+        line("gail", 0, (1.0, 2.0)),
+        *(purified(step, seed, (5.0, 7.0), auto=True) for seed, step in enumerate((60, 80))),
+        *(purified(30, seed, (9.0, 1.0)) for seed in (0, 1)),
+        *(purified(100, seed, (4.0, 8.0)) for seed in (0, 1)),
+        purified(300, 0, (99.0, 99.0)),  # a seed is missing
+    ]
+
+
+def test_the_best_fixed_step_by_its_last_evaluations_stands_beside_the_chosen_one(swept):
+    for row in swept:
+        if row["reverse_step"] == 30:
+            row["metrics"] = {"mean": 50.0}  # of the policy that is left
+    made = online_outcomes(swept)
+    assert [one.method for one in made] == ["gail", "dp-gail", "dp-gail @best"]
+    assert (made[2].late.mean, made[2].best, made[2].last.mean) == (6.0, 8.0, 8.0)
+    (grid,) = online_grids(made)
+    assert [row[3] for row in grid.rows] == ["-", "60 to 80", "100"]
+    assert BEST in grid.notes
+    assert BEST not in online_grids(made[:2])[0].notes
+    assert [curve.mean for curve in online_curves(swept)] == [(1.0, 2.0), (5.0, 7.0), (4.0, 8.0)]
+
+
+def test_a_fixed_step_that_was_tried_alone_stands_for_itself(swept):
+    alone = [row for row in swept if row["auto"] or row["reverse_step"] in (None, 100)]
+    assert [one.method for one in online_outcomes(alone)] == ["gail", "dp-gail", "dp-gail @100"]
+
+
+def test_a_summary_of_methods_that_play_has_the_best_and_the_tuned_step(swept):
+    made = {one.method: one for one in summaries(summary_cells(swept, "online"))}
+    assert list(made) == ["gail", "dp-gail", "dp-gail @best", "dp-gail @tuned"]
+    assert made["dp-gail @best"].compared == {}
+    assert made["dp-gail @tuned"].compared.keys() == {"gail"}
 
 
 def test_a_run_that_diverged_is_left_out():

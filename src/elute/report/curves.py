@@ -11,11 +11,11 @@ import numpy as np
 
 from elute.envs.task import TASKS
 from elute.report.figures import legend_below, save_figure
-from elute.report.groups import Group, Place, Row, is_scored, with_lines
-from elute.report.numbers import with_error
+from elute.report.groups import Group, Place, Row, best_fixed, grouped, is_scored, with_oracles
+from elute.report.numbers import range_of, with_error
 from elute.report.paper import published
 from elute.report.statistics import Estimate, estimate
-from elute.report.tables import SWEEP, Grid, cells
+from elute.report.tables import BEST, SWEEP, Grid, cells
 
 LATE = 10
 """Evaluations: one alone may fall into a dip."""
@@ -66,8 +66,9 @@ def online_curves(rows: Sequence[Row]) -> list[Curve]:
     A standard error is over seeds. A curve has the steps at which all its seeds were evaluated.
     """
     curves = []
-    for group, seeds in _played(rows):
-        found = [dict(zip(r["curve"]["steps"], r["curve"]["mean"], strict=True)) for r in seeds]
+    for group in _played(rows):
+        kept = [line["curve"] for line in group.lines]
+        found = [dict(zip(one["steps"], one["mean"], strict=True)) for one in kept]
         steps = [step for step in min(found, key=len) if all(step in seed for seed in found)]
         at = [estimate([seed[step] for seed in found]) for step in steps]
         means, errors = tuple(one.mean for one in at), tuple(one.stderr for one in at)
@@ -83,6 +84,10 @@ class Outcome:
     task: str
     demos: str
     method: str
+    step: str
+    """Reverse step: a number, `auto`, `best` of the numbers, or nothing."""
+    chosen: tuple[int, ...]
+    """Reverse steps that were used, each once."""
     late: Estimate
     """The mean of the last evaluations."""
     best: float
@@ -93,19 +98,13 @@ class Outcome:
 
 def late_rows(rows: Sequence[Row]) -> list[Row]:
     """Runs of methods that play, as if their last evaluations were all they are judged by."""
-    return [
-        {**row, "metrics": {"mean": _late(row), "normalised": _normalised(row, _late(row))}}
-        for row in rows
-        if _has_curve(row)
-    ]
+    return [{**row, "metrics": _late(row)} for row in rows if row.get("curve") and is_scored(row)]
 
 
-def _has_curve(row: Row) -> bool:
-    return bool(row.get("curve")) and is_scored(row)
-
-
-def _late(row: Row) -> float:
-    return float(np.mean(row["curve"]["mean"][-LATE:]))
+def _late(row: Row) -> dict[str, float | None]:
+    """And what the policy that is left earns, in other episodes."""
+    mean = float(np.mean(row["curve"]["mean"][-LATE:]))
+    return {"mean": mean, "normalised": _normalised(row, mean), "last": row["metrics"]["mean"]}
 
 
 def _normalised(row: Row, score: float) -> float | None:
@@ -117,12 +116,12 @@ def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Of every method that plays."""
     return [
         Outcome(
-            *(group.place.task, group.place.demos, group.name),
-            late=estimate([_late(row) for row in seeds]),
-            best=float(np.mean([max(row["curve"]["mean"]) for row in seeds])),
-            last=group.ours,
+            *(group.place.task, group.place.demos, group.name, group.step, group.chosen),
+            late=group.ours,
+            best=float(np.mean([max(line["curve"]["mean"]) for line in group.lines])),
+            last=estimate([line["metrics"]["last"] for line in group.lines]),
         )
-        for group, seeds in _played(rows)
+        for group in _played(rows)
     ]
 
 
@@ -130,24 +129,26 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
     """One, if there is anything to tell."""
     rows = tuple(
         (
-            *(one.task, one.demos, one.method, str(one.late.seeds)),
+            *(one.task, one.demos, one.method),
+            *(range_of(one.chosen) if one.chosen else "-", str(one.late.seeds)),
             *(with_error(one.late), f"{one.best:.0f}", with_error(one.last)),
         )
         for one in made
     )
-    columns = ("task", "demos", "method", "seeds", f"last {LATE}", "best", "at the end")
+    columns = ("task", "demos", "method", "step", "seeds", f"last {LATE}", "best", "at the end")
     note = (
         f"last {LATE}: mean of the last {LATE} evaluations; best: the best evaluation of each "
         "seed, chosen by its own return; at the end: of the policy that is left, in other episodes"
     )
     title = "methods that play: mean return ± standard error over seeds"
+    notes = (note, BEST) if any(one.step == "best" for one in made) else (note,)
     bold = ((False,) * len(columns),) * len(rows)
-    return [Grid(title, columns, rows, bold, (note,), labels=3)] if rows else []
+    return [Grid(title, columns, rows, bold, notes, labels=3)] if rows else []
 
 
-def _played(rows: Sequence[Row]) -> list[tuple[Group, list[Row]]]:
-    """Runs of methods that play, and the group they are."""
-    return with_lines([row for row in rows if _has_curve(row)])
+def _played(rows: Sequence[Row]) -> list[Group]:
+    """Methods that play; of fixed reverse steps the one whose last evaluations are best."""
+    return with_oracles(grouped(late_rows(rows)), best_fixed)
 
 
 def as_json(curves: Sequence[Curve]) -> dict[str, Any]:

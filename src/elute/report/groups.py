@@ -8,7 +8,7 @@ regime then stands in all their names.
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -60,6 +60,8 @@ class Group:
     """Success of each seed in other senses, where there are any."""
     learner: tuple[str, ...] = ()
     """Settings of the learner and its evaluation, which have nothing to do with a purifier."""
+    lines: tuple[Row, ...] = field(default=(), repr=False)
+    """Of each seed."""
 
     @property
     def chosen(self) -> tuple[int, ...]:
@@ -73,20 +75,26 @@ class Group:
         return f"{self.method}{step}{f' ({self.variant})' if self.variant else ''}"
 
 
+Oracle = Callable[[Sequence[Group]], list[Group]]
+"""Makes of fixed reverse steps what is known only when all have been tried."""
+
+
 def grouped(rows: Sequence[Row]) -> list[Group]:
     """All groups, by place; within one, purified after unpurified, else as they came."""
-    return [group for group, _ in with_lines(rows)]
-
-
-def with_lines(rows: Sequence[Row]) -> list[tuple[Group, list[Row]]]:
-    """The same, each with the lines of its seeds."""
     found: dict[tuple[Any, ...], dict[int, Row]] = {}
     for row in rows:
         if is_scored(row):
             found.setdefault(_key(row), {})[row["seed"]] = row
     lines = [[seeds[seed] for seed in sorted(seeds)] for seeds in found.values()]
-    made = _told_apart([_group(seeds) for seeds in lines], [_settings(seeds[0]) for seeds in lines])
-    return sorted(zip(made, lines, strict=True), key=lambda pair: _order(pair[0]))
+    return sorted(_told_apart([_group(seeds) for seeds in lines]), key=_order)
+
+
+def with_oracles(groups: Sequence[Group], *oracles: Oracle) -> list[Group]:
+    """What these make of fixed steps, in their place; a step that was tried alone stays."""
+    made = [found for oracle in oracles for found in oracle(groups)]
+    swept = {_sweep(found) for found in made}
+    kept = [g for g in groups if not (g.step.isdecimal() and _sweep(g) in swept)]
+    return sorted([*kept, *made], key=_order)
 
 
 def best_fixed(groups: Sequence[Group]) -> list[Group]:
@@ -114,11 +122,15 @@ def _sweeps(groups: Sequence[Group]) -> list[list[Group]]:
     swept: dict[tuple[Place, str, str, str], list[Group]] = {}
     for group in groups:
         if group.step.isdecimal() and group.step != "0":
-            key = group.place, group.method, group.target, group.variant
-            swept.setdefault(key, []).append(group)
+            swept.setdefault(_sweep(group), []).append(group)
     most = {key: max((g.seeds for g in steps), key=len) for key, steps in swept.items()}
     whole = ([g for g in steps if g.seeds == most[key]] for key, steps in swept.items())
     return [steps for steps in whole if len(steps) > 1]
+
+
+def _sweep(group: Group) -> tuple[Place, str, str, str]:
+    """What steps of one sweep share."""
+    return group.place, group.method, group.target, group.variant
 
 
 def _best_without(steps: Sequence[Group], k: int) -> Group:
@@ -138,6 +150,7 @@ def _tuned(found: Sequence[Group]) -> Group:
         steps=tuple(int(group.step) for group in found),
         paper=None,
         readings={},
+        lines=tuple(group.lines[k] for k, group in enumerate(found)),
     )
 
 
@@ -211,6 +224,7 @@ def _group(seeds: Sequence[Row]) -> Group:
             for name, value in zip(_SETTINGS, _settings(first), strict=True)
             if name not in _OF_PURIFIERS
         ),
+        lines=tuple(seeds),
     )
 
 
@@ -234,8 +248,9 @@ def printed(where: Place, method: str, step: str) -> Published | None:
     return next(filter(None, cells), None)
 
 
-def _told_apart(made: Sequence[Group], settings: Sequence[tuple[str, ...]]) -> list[Group]:
+def _told_apart(made: Sequence[Group]) -> list[Group]:
     """Groups of one method and regime get the settings in which they differ as a name."""
+    settings = [_settings(group.lines[0]) for group in made]
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, group in enumerate(made):
         alike.setdefault((group.place.regime, group.method, group.step), []).append(k)

@@ -17,7 +17,7 @@ import numpy as np
 
 from elute.report.curves import LATE, late_rows
 from elute.report.figures import legend_below, save_figure
-from elute.report.groups import Group, Place, Row, best_fixed, grouped, tuned_fixed
+from elute.report.groups import Group, Place, Row, best_fixed, grouped, tuned_fixed, with_oracles
 from elute.report.numbers import range_of, with_interval
 from elute.report.statistics import (
     Interval,
@@ -131,7 +131,7 @@ class Summary:
 def summary_cells(rows: Sequence[Row], table: str) -> list[Group]:
     """All that a summary of the table is of."""
     if table == ONLINE:
-        return grouped(late_rows(rows))
+        return with_oracles(grouped(late_rows(rows)), best_fixed, tuned_fixed)
     return cells(rows, table, best_fixed, tuned_fixed)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from elute.report.groups import Group, Row, best_fixed, grouped
+from elute.report.groups import Group, Oracle, Row, best_fixed, grouped
 from elute.report.numbers import footnote, range_of
 from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import winners
@@ -59,7 +59,6 @@ BOLD = (
     "unsure mean does easily"
 )
 PAPER = "[...]: the paper's, of 50 optimal and 500 other rows"
-Oracle = Callable[[Sequence[Group]], list[Group]]
 
 
 def cells(rows: Sequence[Row], table: str, *oracles: Oracle) -> list[Group]:
