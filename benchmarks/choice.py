@@ -168,7 +168,8 @@ def swept(*files: str) -> dict[Place, dict[str, float]]:
     found: dict[Place, dict[str, float]] = defaultdict(dict)
     for group in grouped(read_rows([LINES / f"{file}.jsonl" for file in files])):
         if group.method in ("bc-all", "dp-bc"):
-            found[group.place][group.step or "0"] = float(np.mean(group.normalised))
+            step, score = group.step or "0", float(np.mean(group.normalised))
+            assert found[group.place].setdefault(step, score) == score, f"two of {group.name}"
     return found
 
 

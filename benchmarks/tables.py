@@ -141,13 +141,13 @@ def steps() -> str:
     ]
     for name, (regime, *files) in KINDS.items():
         places = [
-            steps
-            for place, steps in benchmarks.choice.swept(*files).items()
-            if place.regime == regime and "auto" in steps
+            means
+            for place, means in benchmarks.choice.swept(*files).items()
+            if place.regime == regime and "auto" in means
         ]
-        earned = {step: [steps[step] for steps in places if step in steps] for step in shown}
+        scores = {step: [means[step] for means in places if step in means] for step in shown}
         sets = len(places)
-        cells = [f"{np.mean(earned[s]):.2f}" if len(earned[s]) == sets else "-" for s in shown]
+        cells = [f"{np.mean(scores[s]):.2f}" if len(scores[s]) == sets else "-" for s in shown]
         told.append(f"| {name} | {sets} | {' | '.join(cells)} |")
     return "\n".join(told) + "\n"
 

@@ -133,7 +133,7 @@ def test_the_best_fixed_step_by_its_last_evaluations_stands_beside_the_chosen_on
     assert [one.method for one in made] == ["gail", "dp-gail", "dp-gail @best"]
     assert (made[2].late.mean, made[2].best, made[2].last.mean) == (6.0, 8.0, 8.0)
     (grid,) = online_grids(made)
-    assert [row[3] for row in grid.rows] == ["-", "60 to 80", "100"]
+    assert [row[3] for row in grid.rows] == ["-", "60/80", "100"]
     assert BEST in grid.notes
     assert BEST not in online_grids(made[:2])[0].notes
     assert [curve.mean for curve in online_curves(swept)] == [(1.0, 2.0), (5.0, 7.0), (4.0, 8.0)]

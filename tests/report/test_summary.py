@@ -346,6 +346,9 @@ def test_a_step_that_was_found_by_testing_is_judged_by_the_other_seeds():
     assert found.normalised == (0.4, 0.1, 0.5)
     assert (found.name, found.chosen) == ("dp-bc @tuned", (5, 10))
     assert tuned_fixed(grouped([line for line in lines if line["seed"] == 0])) == []
+    lines[0]["metrics"] = {"mean": 900.0, "normalised": None}
+    (found,) = tuned_fixed(grouped(lines))
+    assert (found.scores, found.normalised) == ((400.0, 100.0, 500.0), ())
 
 
 def test_the_chosen_step_of_a_curve_is_the_mean_over_seeds(swept):
@@ -358,8 +361,11 @@ def test_the_chosen_step_of_a_curve_is_the_mean_over_seeds(swept):
     assert curves["hopper"].auto is None
 
 
-def test_one_step_is_no_sweep(swept):
-    assert cells(swept[:4], "1") == []  # nothing purified, and one step
+def test_one_step_is_no_sweep_and_stands_for_itself(swept):
+    made = cells(swept[2:4], "1")
+    assert [(g.name, g.place.task) for g in made] == [("dp-bc @5", "ant"), ("dp-bc @5", "hopper")]
+    (grid,) = grids(made, "1")
+    assert grid.columns == ("task", "demos", "dp-bc @5")
 
 
 def test_a_step_of_fewer_seeds_is_not_the_best(swept):

@@ -51,6 +51,11 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
     ),
 }
 """Of lines: what is found in them, how it is drawn, and what machines are told."""
+NEEDED = {
+    "reverse-step": "two fixed reverse steps or more of a set of demonstrations",
+    summary.ONLINE: "runs of methods that play",
+    "summary": "runs with scores of a table's sets",
+}
 
 
 def run(
@@ -348,7 +353,10 @@ def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: b
     find, draw, told = FIGURES[name]
     found = find(rows)
     if not found:
-        raise EluteError(f"no lines for figure {name}", hint="elute run runs what it needs")
+        raise EluteError(
+            f"no lines for figure {name}" + (", or not enough" if rows else ""),
+            hint=f"it needs {NEEDED[name]}; elute run makes them",
+        )
     if as_json:
         print_json(told(found))
         return

@@ -12,7 +12,7 @@ import numpy as np
 from elute.envs.task import TASKS
 from elute.report.figures import legend_below, save_figure
 from elute.report.groups import Group, Place, Row, best_fixed, grouped, is_scored, with_oracles
-from elute.report.numbers import range_of, with_error
+from elute.report.numbers import with_error
 from elute.report.paper import published
 from elute.report.statistics import Estimate, estimate
 from elute.report.tables import BEST, SWEEP, Grid, cells
@@ -86,8 +86,8 @@ class Outcome:
     method: str
     step: str
     """Reverse step: a number, `auto`, `best` of the numbers, or nothing."""
-    chosen: tuple[int, ...]
-    """Reverse steps that were used, each once."""
+    chosen: str
+    """Reverse steps that were used, each once, if any."""
     late: Estimate
     """The mean of the last evaluations."""
     best: float
@@ -102,7 +102,7 @@ def late_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def _late(row: Row) -> dict[str, float | None]:
-    """And what the policy that is left earns, in other episodes."""
+    """What the last evaluations come to, and what the policy that is left earns in others."""
     mean = float(np.mean(row["curve"]["mean"][-LATE:]))
     return {"mean": mean, "normalised": _normalised(row, mean), "last": row["metrics"]["mean"]}
 
@@ -116,7 +116,7 @@ def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Of every method that plays."""
     return [
         Outcome(
-            *(group.place.task, group.place.demos, group.name, group.step, group.chosen),
+            *(group.place.task, group.place.demos, group.name, group.step, group.chosen_steps),
             late=group.ours,
             best=float(np.mean([max(line["curve"]["mean"]) for line in group.lines])),
             last=estimate([line["metrics"]["last"] for line in group.lines]),
@@ -130,14 +130,14 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
     rows = tuple(
         (
             *(one.task, one.demos, one.method),
-            *(range_of(one.chosen) if one.chosen else "-", str(one.late.seeds)),
+            *(one.chosen or "-", str(one.late.seeds)),
             *(with_error(one.late), f"{one.best:.0f}", with_error(one.last)),
         )
         for one in made
     )
-    columns = ("task", "demos", "method", "step", "seeds", f"last {LATE}", "best", "at the end")
+    columns = ("task", "demos", "method", "step", "seeds", f"last {LATE}", "peak", "at the end")
     note = (
-        f"last {LATE}: mean of the last {LATE} evaluations; best: the best evaluation of each "
+        f"last {LATE}: mean of the last {LATE} evaluations; peak: the best evaluation of each "
         "seed, chosen by its own return; at the end: of the policy that is left, in other episodes"
     )
     title = "methods that play: mean return ± standard error over seeds"
@@ -173,8 +173,9 @@ def draw_reverse_step(curves: Sequence[Curve], path: Path) -> None:
         axes[i, j].set_visible(bool(mine))
         shown |= _draw(axes[i, j], mine, demos)
         axes[i, j].set_title(f"{task}, {regime}")
-        axes[i, j].set_xlabel("reverse step (star: auto; dotted: the paper)")
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6)
+        axes[i, j].set_xlabel("reverse step")
+    told = "star: auto, at the mean of the steps it chose; dotted: the paper; shade: standard error"
+    figure.legend(shown.values(), shown.keys(), title=told, loc="outside lower center", ncols=6)
     for axis in axes[:, 0]:
         axis.set_ylabel("mean return")
     save_figure(figure, path)
@@ -199,6 +200,8 @@ def _draw(axis: Any, curves: Sequence[Curve], demos: list[str]) -> dict[str, Any
         style = {"marker": "o", "markerfacecolor": "none", "linestyle": ":", "alpha": 0.6}
         axis.plot(*zip(*theirs, strict=True) if theirs else ([], []), color=colour, **style)
     axis.set_xscale("symlog", linthresh=10)
+    tried = sorted({int(step) for curve in curves for step in curve.x})
+    axis.set_xticks(tried, tried, fontsize="x-small", minor=False)
     axis.grid(alpha=0.3)
     return lines
 
@@ -230,6 +233,6 @@ def draw_online(curves: Sequence[Curve], path: Path) -> None:
         axis.set_xlabel("environment steps (millions)")
         axis.grid(alpha=0.3)
     for axis in axes[:, 0]:
-        axis.set_ylabel("mean return of the mean action")
+        axis.set_ylabel("return of the mean action ± standard error")
     legend_below(figure, axes.flat)
     save_figure(figure, path)

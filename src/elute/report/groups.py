@@ -69,6 +69,11 @@ class Group:
         return tuple(sorted(set(self.steps)))
 
     @property
+    def chosen_steps(self) -> str:
+        """The same for people: `60/100`."""
+        return "/".join(map(str, self.chosen))
+
+    @property
     def name(self) -> str:
         """For people: the method, and its step and settings where they matter."""
         step = f" @{self.step}" if self.step not in ("", "auto") else ""
@@ -145,13 +150,19 @@ def _tuned(found: Sequence[Group]) -> Group:
         step="tuned",
         scores=scores,
         ours=estimate(scores),
-        normalised=tuple(g.normalised[k] for k, g in enumerate(found) if g.normalised),
-        success=tuple(g.success[k] for k, g in enumerate(found) if g.success),
+        normalised=_of_each(found, [group.normalised for group in found]),
+        success=_of_each(found, [group.success for group in found]),
         steps=tuple(int(group.step) for group in found),
         paper=None,
         readings={},
         lines=tuple(group.lines[k] for k, group in enumerate(found)),
     )
+
+
+def _of_each(found: Sequence[Group], values: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Of the k-th group the k-th value, if all groups have one for every seed."""
+    whole = all(len(of) == len(group.seeds) for group, of in zip(found, values, strict=True))
+    return tuple(of[k] for k, of in enumerate(values)) if whole else ()
 
 
 def is_scored(row: Row) -> bool:

@@ -423,7 +423,7 @@ def _draw(axis: Any, whole: Sequence[Summary], groups: Sequence[Group], tasks: l
         if not mine:
             continue
         x = [float(np.mean(group.normalised)) for group in mine]
-        y = [names.index(group.name) + 0.12 * (i - 1.5) for group in mine]
+        y = [names.index(group.name) + 0.12 * (i - (len(tasks) - 1) / 2) for group in mine]
         axis.plot(x, y, ".", color=f"C{i}", alpha=0.6, label=task)
     for row, one in enumerate(whole):
         bar = [row - 0.35, row + 0.35]

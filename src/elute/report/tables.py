@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from elute.report.groups import Group, Oracle, Row, best_fixed, grouped
+from elute.report.groups import Group, Oracle, Row, best_fixed, grouped, with_oracles
 from elute.report.numbers import footnote, range_of
 from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import winners
@@ -77,8 +77,7 @@ def cells(rows: Sequence[Row], table: str, *oracles: Oracle) -> list[Group]:
         found = [group for group in found if group.place in places]
     if table == SWEEP:
         return [group for group in found if group.step]
-    told = [group for group in found if not group.step.isdecimal()]
-    return [*told, *(group for oracle in oracles or (best_fixed,) for group in oracle(found))]
+    return with_oracles(found, *(oracles or (best_fixed,)))
 
 
 def as_json(made: Sequence[Group]) -> dict[str, Any]:
@@ -237,7 +236,7 @@ def _text(group: Group | None, notes: dict[str, str]) -> str:
     if group is None:
         return "-"
     spread = "" if group.ours.stderr is None else f" ± {group.ours.stderr:.0f}"
-    chosen = f" @{'/'.join(map(str, group.chosen))}" if group.step in ("auto", "best") else ""
+    chosen = f" @{group.chosen_steps}" if group.step in ("auto", "best") else ""
     if group.paper is None:
         return f"{group.ours.mean:.0f}{spread}{chosen}"
     mark = footnote(group.paper.note, notes)
