@@ -19,7 +19,6 @@ Row = Mapping[str, Any]
 TABLES = ("1", "noise", "mixed", "filters", "quality")
 """Of the paper, where a cell is looked for."""
 _DEMOS = {name: k for k, name in enumerate(dict.fromkeys(LABELS.values()))}
-_SETTINGS = ("preset", "purifier preset", "target", "settings", "starts", "episodes")
 _OF_PURIFIERS = ("purifier preset", "target")
 
 
@@ -193,18 +192,21 @@ def step(row: Row) -> str:
     return "auto" if row.get("auto") else str(row["reverse_step"])
 
 
-def _settings(row: Row) -> tuple[str, ...]:
+def _settings(row: Row) -> dict[str, str]:
     run = row["run"]
-    preset = (run["purifier"] or {}).get("preset")
-    told = (
-        *(run["preset"], preset, row.get("target"), run["settings"], run.get("starts", "stock")),
-        run.get("episodes"),
-    )
-    return tuple(json.dumps(value, sort_keys=True, default=str) for value in told)
+    told = {
+        "preset": run["preset"],
+        "purifier preset": (run["purifier"] or {}).get("preset"),
+        "target": row.get("target"),
+        "settings": run["settings"],
+        "starts": run.get("starts", "stock"),
+        "episodes": run.get("episodes"),
+    }
+    return {name: json.dumps(told[name], sort_keys=True, default=str) for name in told}
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    return (*place(row), row["method"], step(row), *_settings(row))
+    return (*place(row), row["method"], step(row), *_settings(row).values())
 
 
 def _group(seeds: Sequence[Row]) -> Group:
@@ -231,9 +233,7 @@ def _group(seeds: Sequence[Row]) -> Group:
             for name in first["metrics"].get("readings", {})
         },
         learner=tuple(
-            value
-            for name, value in zip(_SETTINGS, _settings(first), strict=True)
-            if name not in _OF_PURIFIERS
+            value for name, value in _settings(first).items() if name not in _OF_PURIFIERS
         ),
         lines=tuple(seeds),
     )
@@ -267,9 +267,9 @@ def _told_apart(made: Sequence[Group]) -> list[Group]:
         alike.setdefault((group.place.regime, group.method, group.step), []).append(k)
     named = list(made)
     for same in alike.values():
-        differ = [f for f in range(len(_SETTINGS)) if len({settings[k][f] for k in same}) > 1]
+        differ = [name for name in settings[same[0]] if len({settings[k][name] for k in same}) > 1]
         for k in same:
-            words = (f"{_SETTINGS[f]} {_plain(settings[k][f])}" for f in differ)
+            words = (f"{name} {_plain(settings[k][name])}" for name in differ)
             named[k] = replace(named[k], variant=", ".join(words))
     return named
 
