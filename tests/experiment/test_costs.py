@@ -48,6 +48,13 @@ def test_other_rows_or_targets_share_nothing(planned):
         assert estimate([run, other], []) == pytest.approx(2 * estimate([run], []))
 
 
+def test_presets_share_a_purifier_and_no_learner(planned):
+    run, *_ = planned("dp-bc")
+    timings = {"choose": 5.0, "fit": 3.0, "purify": 1.0, "train": 2.0, "evaluate": 1.0}
+    other = replace(run, preset="paper")
+    assert estimate([run, other], [row("dp-bc", **timings)]) == pytest.approx(9.0 + 2 * 3.0)
+
+
 def test_a_model_is_shared_by_all_learners(planned):
     one, other = planned("dp-bc"), planned("dp-dwbc")
     timings = {"choose": 5.0, "fit": 3.0, "purify": 1.0, "train": 2.0, "evaluate": 1.0}

@@ -159,6 +159,10 @@ reverse_steps = [3]
     purified = [run for run in made if run.method == "dp-bc"]
     assert {run.purifier for run in purified} == {PurifierOptions(target="joint", reverse_step="3")}
     assert purified[0].name == "hopper action-noise/heavy paper dp-bc@3 joint seed 0"
+    other = replace(purified[0], preset="paper", purifier=PurifierOptions(preset="reference"))
+    assert other.name.endswith("dp-bc@auto purifier reference preset paper seed 0")
+    filtered = replace(other, method="median-bc", purifier=PurifierOptions(method="median"))
+    assert filtered.name.endswith("median-bc preset paper seed 0")
     assert len(runs(load_experiment(file, {"also": []}))) == N_RUNS
 
 

@@ -4,6 +4,7 @@ A run costs what runs like it took on average: the same method in the same task,
 method, else what it took where this was written. Stages that runs share are counted once.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -49,7 +50,7 @@ def _shared(run: Run, stage: str) -> tuple[object, ...]:
         learner = str(run.learner())
         return run.task, run.regime, run.optimal_rows, run.seed, run.method, learner
     if stage not in SHARED:
-        return (run.name,)
+        return (json.dumps(run.to_json(), sort_keys=True),)
     assert run.purifier is not None
     purifier = run.purifier if stage == "purify" else replace(run.purifier, reverse_step="auto")
     where = run.task, run.demos, run.regime, run.optimal_rows, run.seed

@@ -116,11 +116,18 @@ class Run:
     @property
     def name(self) -> str:
         """For people."""
-        options, told = self.purifier, ""
-        if options is not None:
-            told = f"@{options.reverse_step}{f' {options.target}' if options.target else ''}"
-        rows = f" {self.optimal_rows} rows" if self.optimal_rows else ""
-        return f"{self.task} {self.demos} {self.regime}{rows} {self.method}{told} seed {self.seed}"
+        options = self.purifier or PurifierOptions()
+        stepped = self.purifier is not None and options.method in ("diffusion", "wiener")
+        words = (
+            *(self.task, self.demos, self.regime),
+            f"{self.optimal_rows} rows" if self.optimal_rows else "",
+            self.method + (f"@{options.reverse_step}" if stepped else ""),
+            options.target,
+            "" if options.preset == "default" else f"purifier {options.preset}",
+            "" if self.preset == "default" else f"preset {self.preset}",
+            f"seed {self.seed}",
+        )
+        return " ".join(filter(None, words))
 
     @property
     def auto(self) -> bool:
