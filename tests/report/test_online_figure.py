@@ -102,9 +102,9 @@ def test_what_methods_come_to():
     for row, mean in zip(rows, (8.0, 10.0, 4.0), strict=True):
         row["metrics"] = {"mean": mean}
     plain, purified = online_outcomes(rows)
-    assert (plain.method, plain.late.mean, plain.best) == ("gail", 6.5, 11.0)  # of 2 to 11
+    assert (plain.method, plain.late.mean, plain.peak) == ("gail", 6.5, 11.0)  # of 2 to 11
     assert (plain.last.mean, plain.last.stderr) == (9.0, 1.0)
-    assert (purified.late.mean, purified.best, purified.last.mean) == (4.0, 5.0, 4.0)
+    assert (purified.late.mean, purified.peak, purified.last.mean) == (4.0, 5.0, 4.0)
     (grid,) = online_grids([plain])
     assert grid.rows[0][2:] == ("gail", "-", "2", "6.50 ± 0.00", "11", "9.00 ± 1.00")
     assert online_grids([]) == []
@@ -131,7 +131,7 @@ def test_the_best_fixed_step_by_its_last_evaluations_stands_beside_the_chosen_on
             row["metrics"] = {"mean": 50.0}  # of the policy that is left
     made = online_outcomes(swept)
     assert [one.method for one in made] == ["gail", "dp-gail", "dp-gail @best"]
-    assert (made[2].late.mean, made[2].best, made[2].last.mean) == (6.0, 8.0, 8.0)
+    assert (made[2].late.mean, made[2].peak, made[2].last.mean) == (6.0, 8.0, 8.0)
     (grid,) = online_grids(made)
     assert [row[3] for row in grid.rows] == ["-", "60/80", "100"]
     assert BEST in grid.notes

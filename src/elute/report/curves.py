@@ -90,7 +90,7 @@ class Outcome:
     """Reverse steps that were used, each once, if any."""
     late: Estimate
     """The mean of the last evaluations."""
-    best: float
+    peak: float
     """The best evaluation of each seed, on average."""
     last: Estimate
     """The policy that is left, in other episodes."""
@@ -118,7 +118,7 @@ def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
         Outcome(
             *(group.place.task, group.place.demos, group.name, group.step, group.chosen_steps),
             late=group.ours,
-            best=float(np.mean([max(line["curve"]["mean"]) for line in group.lines])),
+            peak=float(np.mean([max(line["curve"]["mean"]) for line in group.lines])),
             last=estimate([line["metrics"]["last"] for line in group.lines]),
         )
         for group in _played(rows)
@@ -131,7 +131,7 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
         (
             *(one.task, one.demos, one.method),
             *(one.chosen or "-", str(one.late.seeds)),
-            *(with_error(one.late), f"{one.best:.0f}", with_error(one.last)),
+            *(with_error(one.late), f"{one.peak:.0f}", with_error(one.last)),
         )
         for one in made
     )
@@ -201,7 +201,7 @@ def _draw(axis: Any, curves: Sequence[Curve], demos: list[str]) -> dict[str, Any
         axis.plot(*zip(*theirs, strict=True) if theirs else ([], []), color=colour, **style)
     axis.set_xscale("symlog", linthresh=10)
     tried = sorted({int(step) for curve in curves for step in curve.x})
-    axis.set_xticks(tried, tried, fontsize="x-small", minor=False)
+    axis.set_xticks(tried, tried, fontsize="x-small")
     axis.grid(alpha=0.3)
     return lines
 

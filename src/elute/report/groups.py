@@ -260,11 +260,11 @@ def printed(where: Place, method: str, step: str) -> Published | None:
 
 
 def _told_apart(made: Sequence[Group]) -> list[Group]:
-    """Groups of one method and regime get the settings in which they differ as a name."""
+    """Groups of one method and regime get the settings in which any of them differ as a name."""
     settings = [_settings(group.lines[0]) for group in made]
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, group in enumerate(made):
-        alike.setdefault((group.place.regime, group.method, group.step), []).append(k)
+        alike.setdefault((group.place.regime, group.method), []).append(k)
     named = list(made)
     for same in alike.values():
         differ = [name for name in settings[same[0]] if len({settings[k][name] for k in same}) > 1]
