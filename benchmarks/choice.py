@@ -169,7 +169,9 @@ def swept(*files: str) -> dict[Place, dict[str, float]]:
     for group in grouped(read_rows([LINES / f"{file}.jsonl" for file in files])):
         if group.method in ("bc-all", "dp-bc"):
             step, score = group.step or "0", float(np.mean(group.normalised))
-            assert found[group.place].setdefault(step, score) == score, f"two of {group.name}"
+            assert found[group.place].setdefault(step, score) == score, (
+                f"{group.name}: two numbers for one cell"
+            )
     return found
 
 

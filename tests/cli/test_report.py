@@ -118,7 +118,8 @@ def test_a_summary_of_no_scores_is_refused(tmp_path):
     path.write_text(json.dumps(first | {"metrics": {"mean": 1.0, "normalised": None}}) + "\n")
     done = elute("report", "--figure", "summary", "--results", path, "-o", tmp_path / "a.png")
     assert done.returncode == 2
-    assert "no lines for figure summary" in done.stderr
+    assert "no lines for figure summary, or not enough" in done.stderr
+    assert "it needs runs with scores" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from elute.episodes import Episodes
 from elute.errors import EluteError
 from elute.evaluation import evaluate
 from elute.learners.bc import BC
-from elute.learners.diffusion_bc import DiffusionActor, DiffusionBC
+from elute.learners.diffusion_bc import PASSES, DiffusionActor, DiffusionBC
 from elute.onnx import export_onnx
 from elute.policy import load_policy, save_policy
 from elute.rng import Seeds
@@ -101,6 +101,18 @@ def test_the_true_velocity_gives_the_closed_form_of_the_chain(std):
 
 def test_without_a_stream_a_gaussian_gives_its_mean():
     np.testing.assert_allclose(exact().act(np.zeros((3, 1))), 0.7, atol=1e-3)
+
+
+def test_more_rows_are_learnt_for_more_updates():
+    demos = two_ways()
+    learner = DiffusionBC(hidden=(8, 8), batch_size=20 * len(demos))
+
+    def acts(updates):
+        policy = replace(learner, updates=updates).clone(demos, Seeds(0)("learn"))
+        return policy.act(np.zeros((1, 2)))
+
+    np.testing.assert_array_equal(acts(None), acts(round(PASSES / 20)))
+    assert not np.array_equal(acts(None), acts(round(PASSES / 20) + 1))
 
 
 def test_the_schedule_ends_in_noise():

@@ -334,6 +334,14 @@ def test_a_sweep_is_of_one_setting(swept):
     assert best == {"settings default": 900.0, 'settings {"updates": 9}': 5000.0}
 
 
+def test_variants_are_named_at_every_step(swept):
+    other = {**swept[2], "reverse_step": 6}
+    other["run"] = other["run"] | {"purifier": {"preset": "reference"}}
+    made = {group.step: group.name for group in grouped([*swept, other])}
+    assert made["10"] == "dp-bc @10 (purifier preset none)"
+    assert made["6"] == "dp-bc @6 (purifier preset reference)"
+
+
 def test_a_step_that_was_found_by_testing_is_judged_by_the_other_seeds():
     scores = {5: (0.9, 0.1, 0.5), 10: (0.4, 0.6, 0.6)}
     lines = [

@@ -37,25 +37,27 @@ TITLES = {
     "operator": "Ten demonstrations of the scripted operator (synthetic)",
     "roboturk": "Ten human demonstrations (RoboTurk)",
 }
-FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], str]] = {
     "reverse-step": (
         curves_module.reverse_step_curves,
         curves_module.draw_reverse_step,
         curves_module.as_json,
+        "two fixed reverse steps or more of a set of demonstrations",
     ),
-    summary.ONLINE: (curves_module.online_curves, curves_module.draw_online, curves_module.as_json),
+    summary.ONLINE: (
+        curves_module.online_curves,
+        curves_module.draw_online,
+        curves_module.as_json,
+        "runs of methods that play",
+    ),
     "summary": (
         lambda rows: summary.scored(summary.summary_cells(rows, "1")),
         summary.draw_summary,
         lambda made: summary.summary_json(summary.summaries(made)),
+        "runs with scores of a table's sets",
     ),
 }
-"""Of lines: what is found in them, how it is drawn, and what machines are told."""
-NEEDED = {
-    "reverse-step": "two fixed reverse steps or more of a set of demonstrations",
-    summary.ONLINE: "runs of methods that play",
-    "summary": "runs with scores of a table's sets",
-}
+"""Of lines: what is found in them, how it is drawn, what machines are told, and what is needed."""
 
 
 def run(
@@ -350,12 +352,12 @@ def _plain(text: str) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], name: str, path: Path | None, as_json: bool) -> None:
-    find, draw, told = FIGURES[name]
+    find, draw, told, needed = FIGURES[name]
     found = find(rows)
     if not found:
         raise EluteError(
             f"no lines for figure {name}" + (", or not enough" if rows else ""),
-            hint=f"it needs {NEEDED[name]}; elute run makes them",
+            hint=f"it needs {needed}; elute run makes them",
         )
     if as_json:
         print_json(told(found))

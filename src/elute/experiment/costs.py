@@ -44,7 +44,7 @@ def estimate(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _shared(run: Run, stage: str) -> tuple[object, ...]:
-    """What runs have in common that share a stage; else a name of its own."""
+    """What runs have in common that share a stage; else all of the run."""
     optimal = stage == "train" and getattr(run.learner(), "on", "") == "optimal"
     if optimal:  # the same beside any D_s
         learner = str(run.learner())

@@ -18,6 +18,8 @@ from elute.purify.wiener import WienerPurifier
 
 TARGETS: tuple[Target, ...] = ("joint", "action", "inpaint")
 FILTERS = ("gaussian", "mean", "median")
+STEPPED = ("diffusion", "wiener")
+"""They take a reverse step."""
 METHODS = ("diffusion", "wiener", *FILTERS, "nearest", "relabel", "identity")
 
 
@@ -56,7 +58,7 @@ def check_purifier(options: PurifierOptions) -> None:
 def _check_method(options: PurifierOptions) -> None:
     """A flag that would change nothing is a mistake."""
     method = options.method
-    takes_step = method in ("diffusion", "wiener")
+    takes_step = method in STEPPED
     targets = TARGETS if takes_step else ("joint", "action") if method in FILTERS else ()
     ignored = [
         *(["--preset"] if method != "diffusion" and options.preset != "default" else []),

@@ -33,7 +33,12 @@ from elute.collect.catalogue import NAMES, TENS
 from elute.envs.task import find_task
 from elute.errors import EluteError
 from elute.experiment.methods import METHODS, Method, find_method
-from elute.experiment.purifiers import PurifierOptions, check_purifier, make_purifier
+from elute.experiment.purifiers import (
+    STEPPED,
+    PurifierOptions,
+    check_purifier,
+    make_purifier,
+)
 from elute.experiment.settings import with_settings
 from elute.learners.adversarial import OnlineMethod
 
@@ -117,7 +122,7 @@ class Run:
     def name(self) -> str:
         """For people."""
         options = self.purifier or PurifierOptions()
-        stepped = self.purifier is not None and options.method in ("diffusion", "wiener")
+        stepped = self.purifier is not None and options.method in STEPPED
         words = (
             *(self.task, self.demos, self.regime),
             f"{self.optimal_rows} rows" if self.optimal_rows else "",

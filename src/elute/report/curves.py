@@ -12,7 +12,7 @@ import numpy as np
 from elute.envs.task import TASKS
 from elute.report.figures import legend_below, save_figure
 from elute.report.groups import Group, Place, Row, best_fixed, grouped, is_scored, with_oracles
-from elute.report.numbers import with_error
+from elute.report.numbers import steps_of, with_error
 from elute.report.paper import published
 from elute.report.statistics import Estimate, estimate
 from elute.report.tables import BEST, SWEEP, Grid, cells
@@ -86,8 +86,8 @@ class Outcome:
     method: str
     step: str
     """Reverse step: a number, `auto`, `best` of the numbers, or nothing."""
-    chosen: str
-    """Reverse steps that were used, each once, if any."""
+    chosen: tuple[int, ...]
+    """Reverse steps that were used, each once."""
     late: Estimate
     """The mean of the last evaluations."""
     peak: float
@@ -116,7 +116,7 @@ def online_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Of every method that plays."""
     return [
         Outcome(
-            *(group.place.task, group.place.demos, group.name, group.step, group.chosen_steps),
+            *(group.place.task, group.place.demos, group.name, group.step, group.chosen),
             late=group.ours,
             peak=float(np.mean([max(line["curve"]["mean"]) for line in group.lines])),
             last=estimate([line["metrics"]["last"] for line in group.lines]),
@@ -130,7 +130,7 @@ def online_grids(made: Sequence[Outcome]) -> list[Grid]:
     rows = tuple(
         (
             *(one.task, one.demos, one.method),
-            *(one.chosen or "-", str(one.late.seeds)),
+            *(steps_of(one.chosen) or "-", str(one.late.seeds)),
             *(with_error(one.late), f"{one.peak:.0f}", with_error(one.last)),
         )
         for one in made

@@ -68,11 +68,6 @@ class Group:
         return tuple(sorted(set(self.steps)))
 
     @property
-    def chosen_steps(self) -> str:
-        """The same for people: `60/100`."""
-        return "/".join(map(str, self.chosen))
-
-    @property
     def name(self) -> str:
         """For people: the method, and its step and settings where they matter."""
         step = f" @{self.step}" if self.step not in ("", "auto") else ""

@@ -42,6 +42,11 @@ def range_of(counts: Collection[int]) -> str:
     return str(few) if few == many else f"{few} to {many}"
 
 
+def steps_of(chosen: Sequence[int]) -> str:
+    """`60/100`."""
+    return "/".join(map(str, chosen))
+
+
 def footnote(text: str, notes: dict[str, str]) -> str:
     """Its mark; it joins the notes where it is not there yet."""
     if not text:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from elute.report.groups import Group, Oracle, Row, best_fixed, grouped, with_oracles
-from elute.report.numbers import footnote, range_of
+from elute.report.numbers import footnote, range_of, steps_of
 from elute.report.paper import DEMONSTRATIONS
 from elute.report.statistics import winners
 
@@ -236,7 +236,7 @@ def _text(group: Group | None, notes: dict[str, str]) -> str:
     if group is None:
         return "-"
     spread = "" if group.ours.stderr is None else f" ± {group.ours.stderr:.0f}"
-    chosen = f" @{group.chosen_steps}" if group.step in ("auto", "best") else ""
+    chosen = f" @{steps_of(group.chosen)}" if group.step in ("auto", "best") else ""
     if group.paper is None:
         return f"{group.ours.mean:.0f}{spread}{chosen}"
     mark = footnote(group.paper.note, notes)
