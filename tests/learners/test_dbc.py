@@ -9,7 +9,7 @@ import torch
 from elute.episodes import Episodes
 from elute.learners import dbc
 from elute.learners.bc import BC
-from elute.learners.dbc import DBC, PairModel, sigmoid_schedule
+from elute.learners.dbc import DBC, PASSES, PairModel, sigmoid_schedule
 from elute.nets import generator
 from elute.rng import Seeds
 from elute.types import Demonstrations
@@ -101,6 +101,18 @@ def test_without_its_say_it_is_behaviour_cloning():
     np.testing.assert_array_equal(silenced.act(demos.observations), alone.act(demos.observations))
     np.testing.assert_array_equal(silenced.std, alone.std)
     assert not np.array_equal(loud.act(demos.observations), alone.act(demos.observations))
+
+
+def test_more_rows_are_learnt_for_more_updates():
+    demos = curve(64)
+    learner = replace(SMALL, batch_size=20 * len(demos), model_updates=2, width=8)
+
+    def acts(updates):
+        policy = replace(learner, updates=updates).clone(demos, Seeds(0)("learn"))
+        return policy.act(demos.observations)
+
+    np.testing.assert_array_equal(acts(None), acts(round(PASSES / 20)))
+    assert not np.array_equal(acts(None), acts(round(PASSES / 20) + 1))
 
 
 def test_the_model_stays_as_it_was_while_the_actor_learns(monkeypatch):

@@ -30,7 +30,7 @@ class DivergenceError(EluteError):
         self.policy = policy
 
 
-def updates_of(passes: int, n_rows: int, batch_size: int) -> int:
+def updates_of(passes: float, n_rows: int, batch_size: int) -> int:
     """How many updates draw so many rows as there are in these passes."""
     return max(1, round(passes * n_rows / batch_size))
 
