@@ -1,6 +1,7 @@
 """Experiments are checked before anything runs."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,21 @@ def test_every_combination_is_a_run(file):
     made = runs(load_experiment(file, {}))
     assert len(made) == N_RUNS == len({run.name for run in made})
     assert [run.seed for run in made] == [0] * 6 + [1] * 6
-    assert made[2].purifier == PurifierOptions(method="gaussian")
+    assert made[4].purifier == PurifierOptions(method="gaussian")
+
+
+def test_runs_that_share_a_choice_or_a_model_stand_apart():
+    sweep = runs(load_experiment(FOLDER / "reverse-step.toml", {}))
+    table = runs(load_experiment(FOLDER / "table1.toml", {}))
+    for made in (sweep, table):
+        neighbours = [
+            (one, other)
+            for one, other in pairwise(made)
+            if one.purifier is not None and other.purifier is not None
+        ]
+        assert neighbours
+        for one, other in neighbours:
+            assert (one.task, one.demos) != (other.task, other.demos)
 
 
 def test_overrides_reach_inside(file):
@@ -100,9 +115,9 @@ def test_a_method_may_purify_first():
 
 def test_steps_of_a_sweep_share_a_model(file):
     given = {"methods": ["dp-bc"], "settings": {}, "reverse_steps": ["auto", 5, 300]}
-    made = runs(load_experiment(file, given))[:3]
-    assert [run.max_step for run in made] == [0, 300, 300]
-    assert [run.auto for run in made] == [True, False, False]
+    made = runs(load_experiment(file, given))[:6]  # each on two sets
+    assert [run.max_step for run in made] == [0, 0, 300, 300, 300, 300]
+    assert [run.auto for run in made] == [True, True, False, False, False, False]
 
 
 def test_there_may_be_more_optimal_rows_or_fewer(file):

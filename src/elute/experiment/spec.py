@@ -329,28 +329,30 @@ def runs(experiment: Experiment) -> list[Run]:
 
 
 def _product(experiment: Experiment) -> list[Run]:
+    """Method after method: two workers that are at neighbours have no stage to wait for."""
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     rows = product(experiment.regimes, experiment.optimal_rows)
-    cells = product(experiment.tasks, experiment.demos, experiment.methods)
+    sets = list(product(experiment.tasks, experiment.demos))
     made = []
-    for seed, (regime, n), (task, demos, method) in product(seeds, rows, cells):
-        run = Run(
-            task=task,
-            demos=demos,
-            method=method,
-            regime=regime,
-            seed=seed,
-            episodes=experiment.episodes,
-            preset=experiment.preset,
-            purifier=None,
-            settings=_settings(experiment, method),
-            starts=experiment.starts,
-            optimal_rows=n,
-        )
-        for options in _purifiers(experiment, method):
+    for seed, (regime, n), method in product(seeds, rows, experiment.methods):
+        for options, (task, demos) in product(_purifiers(experiment, method), sets):
             fixed = options is not None and options.reverse_step != "auto"
-            made.append(replace(run, purifier=options, max_step=highest if fixed else 0))
+            run = Run(
+                task=task,
+                demos=demos,
+                method=method,
+                regime=regime,
+                seed=seed,
+                episodes=experiment.episodes,
+                preset=experiment.preset,
+                purifier=options,
+                settings=_settings(experiment, method),
+                max_step=highest if fixed else 0,
+                starts=experiment.starts,
+                optimal_rows=n,
+            )
+            made.append(run)
     return made
 
 
