@@ -329,14 +329,14 @@ def runs(experiment: Experiment) -> list[Run]:
 
 
 def _product(experiment: Experiment) -> list[Run]:
-    """Method after method: two workers that are at neighbours have no stage to wait for."""
+    """Runs that share a stage stand apart, so that two workers do not wait for one another."""
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     rows = product(experiment.regimes, experiment.optimal_rows)
-    sets = list(product(experiment.tasks, experiment.demos))
+    sets = list(product(experiment.demos, experiment.tasks))
     made = []
     for seed, (regime, n), method in product(seeds, rows, experiment.methods):
-        for options, (task, demos) in product(_purifiers(experiment, method), sets):
+        for options, (demos, task) in product(_purifiers(experiment, method), sets):
             fixed = options is not None and options.reverse_step != "auto"
             run = Run(
                 task=task,

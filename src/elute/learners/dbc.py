@@ -17,7 +17,7 @@ Deviations:
    than its settings say. Nothing is clamped to ten deviations and no gradient is clipped.
 3. By default the policy is an average of its weights (average.py).
 4. The rest is as released: betas that rise like a logistic function, steps drawn in pairs of i and
-   N + 1 - i, Adam for both networks.
+   N + 1 - i, Adam for both networks. Settings are ours; `paper()` has the released ones.
 """
 
 from dataclasses import dataclass, field
@@ -38,8 +38,8 @@ from elute.policy import GaussianPolicy
 from elute.types import Demonstrations, DemoSet
 
 PASSES = 3000 * 256 / 550
-"""3000 updates for 550 rows, for which a third and three times as many are worse; in so few a gait
-is not learnt from 2000."""
+"""As 3000 updates are for 550 rows, where a third and three times as many earn less. For the 2000
+of a whole episode 3000 are too few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,6 @@ class DBC:
     """Pairs are drawn with replacement."""
     learning_rate: float = 1e-3
     model_updates: int = 3000
-    """More of them alone change nothing."""
     model_rate: float = 1e-3
     width: int = 128
     depth: int = 3
