@@ -33,7 +33,7 @@ def test_every_combination_is_a_run(file):
 
 
 @pytest.mark.parametrize("name", ["reverse-step", "table1"])
-def test_runs_that_share_a_stage_stand_apart(name):
+def test_neighbours_are_of_different_tasks_and_share_no_stage(name):
     """A choice of the step or a model is of one set, a policy of optimal rows alone of one task."""
     made = runs(load_experiment(FOLDER / f"{name}.toml", {}))
     assert any(run.purifier for run in made)

@@ -329,7 +329,7 @@ def runs(experiment: Experiment) -> list[Run]:
 
 
 def _product(experiment: Experiment) -> list[Run]:
-    """Runs that share a stage stand apart, so that two workers do not wait for one another."""
+    """Tasks take turns, so that neighbours share no stage and two workers do not wait."""
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     highest = max([step for step in experiment.reverse_steps if step != "auto"], default=0)
     rows = product(experiment.regimes, experiment.optimal_rows)
